@@ -7,7 +7,10 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `metadata`: a whole `_metadata` file as rows of the table of snapshots
 - `handles`: handles of state in it: which file, or which bytes of the metadata, hold a piece of state
 - `rows`: rows of that table in the making
-- `elements`: the layouts of single splits, enumerators and transactions
+- `elements`: the layouts of single splits and enumerators, and lists of operator state
+- `layouts`: what a layout is, and how bytes are tried
+- `committables`: what committers of sinks keep: Kafka's transactions, Paimon's identifiers
+- `iceberg`, `sink_files`: what those of Iceberg and of the file sink do
 - `contents`: where the bytes of a piece of state are, and reading them
 - `derived`: what Flink computes and writes down: operator ids, key groups, names of classes
 - `state_bytes`: whether the bytes of a state file can be what was written

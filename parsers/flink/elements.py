@@ -254,6 +254,11 @@ class _NotUnderstood:
         self._name = name
         self._counts: dict[tuple[str, str, int | None], int] = {}
 
+    @property
+    def any_element(self) -> bool:
+        """Whether there was an element that fits no layout."""
+        return any(noun == "element" for _, noun, _ in self._counts)
+
     def element(self, version: int | None) -> None:
         """Count an element that fits no layout; `version` None: such elements have none."""
         self._count(LAYOUTS[self._name][1] if self._name in LAYOUTS else "unknown-committable", "element", version)
@@ -292,11 +297,7 @@ def _read_element(
         raise Malformed(lowest, f"an element at byte {offset}, not between {lowest - state.at} and its end")
     outer = Cursor(state.data, at, state.end)
     if name in _BARE:
-        try:
-            return [*_BARE[name](outer)], outer.at
-        except (Malformed, Unknown):
-            odd.element(None)
-            return [], at
+        return _read_bare(_BARE[name], outer, odd)
     inner = Cursor(state.data, outer.blob("an element"), outer.at)
     version, start = inner.i32("a version"), inner.blob("a serialized element")
     inner.done("an element")
@@ -304,6 +305,25 @@ def _read_element(
     if found is None:
         odd.element(version)
     return found or [], outer.at
+
+
+def _read_bare(
+    layout: Callable[[Cursor], Iterator[FoundElement]], cursor: Cursor, odd: _NotUnderstood
+) -> tuple[Iterable[FoundElement], int]:
+    """Return what a value holds and where it ends: nothing tells its length.
+
+    Where one is none, no other of its list is read: each might go on to the end of the state, and be none.
+    """
+    at = cursor.at
+    try:
+        if odd.any_element:
+            raise Unknown("behind a value that is none")
+        for _ in layout(cursor):
+            pass
+    except (Malformed, Unknown):
+        odd.element(None)
+        return [], at
+    return layout(Cursor(cursor.data, at, cursor.end)), cursor.at
 
 
 def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]:

@@ -123,6 +123,13 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
             yield Fact(file_finding("missing-batch-file", "warning", f"{folder}/{n}", message))
 
 
+_SPARSE = (
+    " Only a query that tracks its progress asynchronously leaves batches out, and restarts: it then reads all behind "
+    "the last batch that both logs have as one, and a sink that is not idempotent gets part of it twice."
+)
+"""Read off Spark: with `asyncProgressTrackingEnabled` the logs need not be contiguous, and nothing in them says so."""
+
+
 def _without_offsets(n: int, logs: MetadataLogs) -> str:
     """Say what a restart does without the plan of batch n, and what to do now."""
     o = logs.planned
@@ -137,9 +144,10 @@ def _without_offsets(n: int, logs: MetadataLogs) -> str:
             f"end of batch {n - 1}, and a sink that is not idempotent may get part of it twice."
         )
     if n == o - 1:
+        sparse = "" if n in logs.commits else _SPARSE
         return (
             f"The restart fails, because batch {o} starts where batch {n} ends. Put it back from a backup"
-            f"{_or_go_back(logs)}."
+            f"{_or_go_back(logs)}.{sparse}"
         )
     return f"A restart does not read it; batch {n} is no target to go back to."
 

@@ -14,19 +14,27 @@ from cklog.sink_tables.model import Restart
 def batch_restart(plan: BatchPlan) -> Restart:
     """Return what a restart offers to tables: the batch in flight with its stored range, and new ones after it.
 
-    Batches between the newest commit and the newest plan do not run again: they lie before the line.
+    Batches between the newest commit and the newest plan do not run again: they lie before the line. A query that tracks
+    its progress now and then reads under the number in flight what it had read under several.
     """
     query = plan.query_id or ""
     planned = plan.planned
+    again = plan.committed if planned is None or _is_sparse(plan) else planned
     times = {batch.batch: batch.time for batch in plan.batches}
     return Restart(
         line=plan.committed if planned is None else planned - 1,
         counts="batch",
         writers=frozenset({query}) if query else frozenset(),
         asks=query,
-        same_to=plan.committed if planned is None else planned,
+        same_to=again,
         since=times.get(plan.committed + 1 if planned is None else planned),
     )
+
+
+def _is_sparse(plan: BatchPlan) -> bool:
+    """Whether batches are missing between others from both logs at once, as with asynchronous progress tracking."""
+    there = [one.batch for one in plan.batches if one.batch <= plan.committed or one.batch == plan.planned]
+    return bool(there) and len(there) < there[-1] - there[0] + 1
 
 
 def batch_line(plan: BatchPlan, plan_at: Callable[[int], BatchPlan], chosen: bool) -> AskedLine:

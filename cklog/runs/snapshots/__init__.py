@@ -7,6 +7,7 @@
 * `plan`: what each job restarts from
 * `line`: the same as a line, and a given line proved
 * `state`: what snapshots hold: offsets, transactions, data in flight
+* `pending`: what snapshots have for sinks that is not committed yet, and whether it is there
 * `findings`: what is wrong, in sentences
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints

@@ -126,9 +126,10 @@ def _impact(
     forms = {one.pending.sink: one.form for _, one in pending if one.form and one.pending.sink not in told}
     for sink, made in _pending(pending).items():
         told.setdefault(sink, []).extend(made)
-    names = sorted({*sinks, *told}) or [UNNAMED]
+    names = sorted({*sinks, *told, *forms}) or [UNNAMED]
+    later = bool(newer)
     intervals = [
-        row for name in names for row in _intervals(lead + name, told.get(name, []), again, forms.get(name, ""))
+        row for name in names for row in _intervals(lead + name, told.get(name, []), again, forms.get(name, ""), later)
     ]
     pieces = [
         input_piece(again),
@@ -143,6 +144,7 @@ def _impact(
             sinks.get(name),
             [*pieces, *_not_there(name, job.waiting)],
             forms.get(name, ""),
+            later,
         )
     ]
     rows = tuple(replace(row, sink=lead + row.sink) for name in names for row in told.get(name, []))
@@ -261,15 +263,19 @@ def _offset_in(plan: SnapshotPlan, judged: JudgedSnapshot, source: SourceOffset)
 
 
 def _intervals(
-    sink: str, told: Sequence[SinkTransaction], again: Sequence[Again], form: str
+    sink: str, told: Sequence[SinkTransaction], again: Sequence[Again], form: str, later: bool
 ) -> Iterable[OutputInterval]:
     """What comes again to a sink, source by source; for one that commits, what its readers see of it.
 
-    `form` : of what is pending for it; "" for transactions, whose records can be read before they are committed
+    Parameters
+    ----------
+    form : of what is pending for it; "" for transactions, whose records can be read before they are committed
+    later : whether there are newer snapshots, by which a file may have been shown that is in none of them
     """
     every = EVERYTHING if told and not form else ""
-    for row in again if form != FILES else ():
-        known = isinstance(row.to, int) and isinstance(row.from_, int) and form not in _TABLES
+    hidden = form == FILES and (not later or any(t.fate == "visible" for t in told))
+    for row in again if not hidden else ():
+        known = isinstance(row.to, int) and isinstance(row.from_, int) and not form
         fate: ResultFate = "doubled" if known else "may-be-doubled"
         count = row.to - row.from_ if isinstance(row.to, int) and isinstance(row.from_, int) else None
         yield OutputInterval(
@@ -303,9 +309,10 @@ def _guarantees(
     committer: bool | None,
     pieces: Sequence[GuaranteeEvidence],
     form: str,
+    later: bool,
 ) -> Iterable[SinkGuarantee]:
     """By what is known of the sink: transactions, other pending commits, a committer that is not read, or neither."""
-    if not told:
+    if not told and not form:
         why = {None: "unknown-sink", True: "unread-committer", False: "no-committer"}[committer]
         yield guarantee_of(
             sink, "", [*pieces, GuaranteeEvidence("output", False if why == "no-committer" else None, why)]
@@ -313,7 +320,8 @@ def _guarantees(
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
     because = "committed-since" if visible else "pending-files" if form else "transactions"
-    held = GuaranteeEvidence("output", not visible, because, visible)
+    unseen = form == FILES and later and not visible
+    held = GuaranteeEvidence("output", None if unseen else not visible, because, visible)
     if form in _TABLES:
         held = GuaranteeEvidence("output", None, "table-not-asked")
     yield guarantee_of(sink, "" if form else COMMITTED, [*pieces, held])

@@ -1,1 +1,1 @@
-"""Tables as sinks, by their own libraries: streaming queries that write to them, killed and run again."""
+"""Sinks: queries that write to tables, killed and run again; what sinks keep in checkpoints, by their layouts."""

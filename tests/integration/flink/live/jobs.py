@@ -1,4 +1,4 @@
-"""Flink's jars from PyPI, `Numbers.java` compiled against them, and runs of it that are killed or fail."""
+"""Flink's jars from PyPI, the jobs beside this file compiled against them, and runs that are killed or fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZE = 1_000_000_000
 """Numbers in each of the two splits: more than any run reads."""
 REMAINDERS = 13
 _WAIT_S = 180.0
-_JARS = ("flink-dist", "log4j")
+_JARS = ("flink-dist", "flink-connector-files", "log4j")
 _OPENED = ("java.lang", "java.util", "java.nio")
 _LOGGING = """\
 rootLogger.level = INFO
@@ -39,20 +39,28 @@ class Flink:
 
     def __init__(self, home: Path) -> None:
         jars, classes = home / f"flink-{VERSION}", home / "classes"
-        if not jars.is_dir():
+        if not any(jars.glob("flink-connector-files*")):
+            shutil.rmtree(jars, ignore_errors=True)
             _download(home, jars)
         self._path = f"{classes}:{jars}/*"
         self._logging = home / "log4j2.properties"
         self._logging.write_text(_LOGGING, encoding="utf-8")
-        source = Path(__file__).with_name("Numbers.java")
-        subprocess.run(["javac", "-cp", self._path, "-d", classes, source], check=True)
+        sources = [str(Path(__file__).with_name(name)) for name in ("Numbers.java", "Parts.java")]
+        subprocess.run(["javac", "-cp", self._path, "-d", classes, *sources], check=True)
 
     def start(self, settings: dict[str, str], log: Path, read_us: int = 2000, count_us: int = 0) -> Running:
-        """Start the job in a process of its own; a failure of a task ends it."""
+        """Start the job that counts numbers in a process of its own; a failure of a task ends it."""
+        return self._start(("Numbers", *map(str, (SIZE, read_us, count_us))), settings, log)
+
+    def write_files(self, settings: dict[str, str], log: Path, closed: bool, folder: Path) -> Running:
+        """Start the job that writes numbers to files of a folder; `closed`: each checkpoint closes them."""
+        return self._start(("Parts", str(SIZE), "2000", "closed" if closed else "open", folder.as_uri()), settings, log)
+
+    def _start(self, program: tuple[str, ...], settings: dict[str, str], log: Path) -> Running:
         opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
         logging = f"-Dlog4j.configurationFile={self._logging}"
         given = [f"{key}={value}" for key, value in {**settings, "restart-strategy.type": "none"}.items()]
-        words = ["java", "-Xmx1g", *opens, logging, "-cp", self._path, "Numbers", *map(str, (SIZE, read_us, count_us))]
+        words = ["java", "-Xmx1g", *opens, logging, "-cp", self._path, *program]
         with log.open("wb") as out:
             process = subprocess.Popen([*words, *given], stdout=out, stderr=out, start_new_session=True)
         return Running(process, log)

@@ -7,7 +7,6 @@ reads, and the state that each key has then. How many numbers of a key lie befor
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -52,18 +51,6 @@ BACKENDS: dict[str, dict[str, str]] = {
 }
 GENERATIONS = 2
 """How often each job is restored, and killed again."""
-
-
-@pytest.fixture(scope="module")
-def flink() -> Flink:
-    home = os.environ.get("CKLOG_FLINK")
-    if not home:
-        pytest.skip(
-            "CKLOG_FLINK names no folder; Flink is fetched to there (330 MB, once) and run with Java 17 or newer"
-        )
-    folder = Path(home)
-    folder.mkdir(parents=True, exist_ok=True)
-    return Flink(folder)
 
 
 class Pipeline:

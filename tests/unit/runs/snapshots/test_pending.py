@@ -1,0 +1,250 @@
+"""What a snapshot has pending for its sinks: grouped, named as tables name it, and looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.engine.reading import Reading
+from cklog.inputs.sink_tables import Pending, Writer
+from cklog.kinds.snapshots import SnapshotsKind
+from cklog.model.question import Question
+from cklog.parsers.flink.derived import operator_id
+from cklog.run import Options, open_run
+from cklog.runs.snapshots.pending import pending_of, writers_of
+from cklog.runs.snapshots.plan import plan_snapshots
+from tests.builders import flink as fb
+from tests.builders.sinks import flink as sinks
+from tests.program import cklog
+from tests.reading.impact import fates, impact
+
+JOB = "a" * 32
+COMMITTERS, WRITERS = "streaming_committer_raw_states", "writer_raw_states"
+HERE = Writer(sinks.JOB, "checkpoint", sinks.OPERATOR)
+
+
+def state(lists: dict[str, Sequence[bytes]], bare: bool = False) -> fb.Built:
+    data, places = sinks.bare_state(lists) if bare else fb.operator_state(lists)
+    return fb.states(fb.inline(data), places)
+
+
+def job(root: Path, number: int, *operators: tuple[str, fb.Built]) -> Path:
+    """A checkpoint of a job with these operators, each with its state."""
+    made = [
+        fb.operator(6, [fb.subtask(6, 0, managed=held)], bytes.fromhex(operator_id(name)), name)
+        for name, held in operators
+    ]
+    folder = root / JOB / f"chk-{number}"
+    folder.mkdir(parents=True)
+    data = fb.metadata(6, made, checkpoint=number, properties=fb.properties((), "Checkpoint", "FORWARD_BACKWARD"))
+    (folder / "_metadata").write_bytes(data.data)
+    return folder
+
+
+def committer(number: int, *committables: tuple[int, bytes], name: str = "orders") -> tuple[str, fb.Built]:
+    held = [fb.versioned(2, sinks.collected(number, committables))] if committables else []
+    return f"{name}: Committer", state({COMMITTERS: held})
+
+
+def table_files(*names: str) -> list[str]:
+    return [f"s3://lake/orders/metadata/{name}.avro" for name in names]
+
+
+def held(root: Path, *options: str, command: str = "recovery-line", exit: int = 0) -> dict[str, Any]:
+    ended = cklog(command, root, "--json", "-q", *options)
+    assert ended.code == exit, ended.err + ended.out
+    found: dict[str, Any] = json.loads(ended.out)
+    return found
+
+
+def findings(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(f["id"], f["severity"], f["subject"]) for f in answer["findings"] if f["id"].startswith("pending")]
+
+
+def values(root: Path, *maps: tuple[str, str]) -> tuple[tuple[Pending, ...], tuple[tuple[str, Writer], ...]]:
+    """What `pending_of` and `writers_of` offer of the newest snapshot."""
+    with open_run(str(root), Options(engine="local", maps=maps)) as run:
+        kind = run.kind
+        assert isinstance(kind, SnapshotsKind)
+        parser, reading = kind._parser, kind._opened.reading
+        assert isinstance(reading, Reading)
+        plan = plan_snapshots(parser, reading, Question())
+        (chosen,) = plan.chosen.values()
+        assert chosen is not None
+        table = plan.survey.tables[chosen.folder.path]
+        return pending_of(parser, chosen, table), writers_of(table)
+
+
+def test_manifests_that_are_there_and_gone(tmp_path: Path) -> None:
+    first, second = table_files("m0", "m1")
+    committable = sinks.iceberg(17, sinks.manifests(first, second))
+    job(tmp_path / "run", 17, committer(17, (1, committable)))
+    lake = tmp_path / "lake" / "orders" / "metadata"
+    lake.mkdir(parents=True)
+    (lake / "m1.avro").write_bytes(b"a manifest")
+    mapped = ("--map", f"s3://lake={tmp_path / 'lake'}")
+    answer = held(tmp_path / "run", *mapped)
+    (row,) = answer["result"]["details"]["pending"]
+    assert (row["named"], row["gone"], row["missing"]) == (2, 1, [first])
+    assert (row["writer"], row["operator"], row["checkpoint"]) == (sinks.JOB, sinks.OPERATOR, 17)
+    assert answer["result"]["notes"][0] == "Pending for sink orders: checkpoint 17: 2 manifests, 1 of them is gone."
+    assert findings(answer) == [("pending-file-missing", "warning", "orders")]
+    (finding,) = [f for f in answer["findings"] if f["id"] == "pending-file-missing"]
+    assert sinks.JOB in finding["message"]
+    (lake / "m0.avro").write_bytes(b"a manifest")
+    assert findings(held(tmp_path / "run", *mapped)) == []
+    assert held(tmp_path / "run", command="inspect")["result"]["pending"][0]["gone"] is None
+
+
+def test_what_nobody_could_look_for_is_not_known(tmp_path: Path) -> None:
+    job(
+        tmp_path,
+        17,
+        committer(17, (1, sinks.iceberg(17, sinks.manifests("s3://lake/m/m0.avro", "s3://lake/m/m1.avro")))),
+    )
+    answer = held(tmp_path)
+    (row,) = answer["result"]["details"]["pending"]
+    assert (row["gone"], row["missing"]) == (None, None)
+    assert findings(answer) == [("pending-unchecked", "info", f"{JOB}/chk-17")]
+    unchecked = held(tmp_path, "--no-check-files")
+    assert unchecked["result"]["details"]["pending"][0]["missing"] is None
+    assert findings(unchecked) == []
+
+
+def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
+    files = table_files("m0", "m1", "m2")
+    own = operator_id("older: Committer")
+    held_by_checkpoint = sinks.by_checkpoint([(16, sinks.manifests(files[2])), (17, b"")])
+    older: dict[str, Sequence[bytes]] = {
+        "iceberg-files-committer-state": [held_by_checkpoint],
+        "iceberg-flink-job-id": [sinks.text(sinks.JOB)],
+    }
+    paimon_state: dict[str, Sequence[bytes]] = {COMMITTERS: [fb.versioned(5, sinks.paimon(5, 17))]}
+    tables = [
+        (2, sinks.dynamic(2, "db.a", 17, [sinks.manifests(files[0])])),
+        (2, sinks.dynamic(2, "db.b", 17, [sinks.manifests(files[1])])),
+    ]
+    job(
+        tmp_path,
+        17,
+        ("older: Committer", state(older, bare=True)),
+        committer(17, *tables, name="many"),
+        committer(17, (9, b"somebody's own"), name="other"),
+        ("paimon", state(paimon_state)),
+        ("idle: Committer", state({"iceberg-flink-job-id": [sinks.text("b" * 32)]}, bare=True)),
+    )
+    found, writers = values(tmp_path)
+    assert found == (
+        Pending("db.a", HERE, 17, (files[0],)),
+        Pending("db.b", HERE, 17, (files[1],)),
+        Pending("older", Writer(sinks.JOB, "checkpoint", own), 16, (files[2],)),
+        Pending("older", Writer(sinks.JOB, "checkpoint", own), 17, (), ()),
+        Pending("other", None, 17, version=9),
+        Pending("paimon", None, 17, version=11),
+    )
+    assert writers == (
+        ("db.a", HERE),
+        ("db.b", HERE),
+        ("idle", Writer("b" * 32, "checkpoint", operator_id("idle: Committer"))),
+        ("older", Writer(sinks.JOB, "checkpoint", own)),
+    )
+
+
+def test_paimon_s_user_is_who_commits(tmp_path: Path) -> None:
+    data, places = fb.operator_state({COMMITTERS: [fb.versioned(5, sinks.paimon(5, 17, messages=0))]})
+    places["commit_user_state"] = (0, [len(data)])
+    made = fb.states(fb.inline(data + sinks.text("a user")), places)
+    job(tmp_path, 17, ("Global Committer : t", made))
+    found, writers = values(tmp_path)
+    writer = Writer("a user", "identifier")
+    assert found == (Pending("Global Committer : t", writer, 17, (), ()),)
+    assert writers == (("Global Committer : t", writer),)
+
+
+def file_sink(root: Path, number: int, *, open: bool = False) -> tuple[str, str]:
+    """A checkpoint with a file of a sink, to be renamed or to be gone on with; both of its names."""
+    held, target = str(root / "out" / ".part-0.inprogress.1"), str(root / "out" / "part-0")
+    place = sinks.place(target, held, 5)
+    (root / "out").mkdir(exist_ok=True)
+    if open:
+        bucket = sinks.file_bucket(sinks.file_in_progress(place, f"file:{target}"), f"file:{root / 'out'}")
+        job(root, number, ("out: Writer", state({WRITERS: [fb.versioned(3, bucket)]})))
+    else:
+        committable = sinks.file_committable(sinks.pending_file(place, f"file:{target}", 5))
+        job(root, number, committer(number, (2, committable), name="out"))
+    return held, target
+
+
+@pytest.mark.parametrize("which", ["held", "renamed"])
+def test_a_file_that_is_there_under_one_of_its_names(tmp_path: Path, which: str) -> None:
+    names = dict(zip(("held", "renamed"), file_sink(tmp_path, 7), strict=True))
+    Path(names[which]).write_bytes(b"12345")
+    answer = held(tmp_path)
+    assert answer["result"]["details"]["pending"][0]["missing"] == []
+    assert findings(answer) == []
+
+
+def test_a_file_that_is_gone_or_too_short(tmp_path: Path) -> None:
+    name, _ = file_sink(tmp_path, 7)
+    for content in (None, b"1234"):
+        if content is not None:
+            Path(name).write_bytes(content)
+        answer = held(tmp_path)
+        assert answer["result"]["details"]["pending"][0]["missing"] == [name]
+        assert findings(answer) == [("pending-file-missing", "warning", "out")]
+
+
+def test_a_restore_fails_without_the_file_that_its_writer_goes_on_with(tmp_path: Path) -> None:
+    """As Flink 2.3.0 does: the sink's writer throws a FileNotFoundException."""
+    name, renamed = file_sink(tmp_path, 7, open=True)
+    Path(renamed).write_bytes(b"12345")
+    answer = held(tmp_path, exit=3)
+    assert findings(answer) == [("pending-file-missing", "error", "out")]
+    assert answer["result"]["details"]["pending"][0]["state"] == "in-progress"
+    assert values(tmp_path)[0] == ()
+    Path(name).write_bytes(b"12345")
+    assert findings(held(tmp_path)) == []
+
+
+def test_files_of_a_newer_checkpoint_are_seen_and_come_again(tmp_path: Path) -> None:
+    name, _ = file_sink(tmp_path, 7)
+    Path(name).write_bytes(b"12345")
+    file_sink(tmp_path, 8)
+    found = impact(tmp_path, "--at", f"{JOB}=7")
+    assert fates(found) == [
+        ("out", "", "may-be-doubled", "checkpoint 8", None, "committed-later"),
+        ("out", "", "once", "checkpoint 7", None, "committed-by-restore"),
+    ]
+    assert [(row["sink"], row["readers"]) for row in found["guarantees"]] == [("out", "")]
+    assert [row["fate"] for row in found["transactions"]] == ["committed", "visible"]
+
+
+def test_an_open_file_hides_what_comes_again_unless_a_newer_checkpoint_may_have_shown_it(tmp_path: Path) -> None:
+    name, _ = file_sink(tmp_path, 7, open=True)
+    Path(name).write_bytes(b"12345")
+    (row,) = impact(tmp_path)["guarantees"]
+    (held,) = [piece for piece in row["evidence"] if piece["piece"] == "output"]
+    assert (row["sink"], held["holds"], held["because"]) == ("out", True, "pending-files")
+    file_sink(tmp_path, 8, open=True)
+    (row,) = impact(tmp_path, "--at", f"{JOB}=7")["guarantees"]
+    (held,) = [piece for piece in row["evidence"] if piece["piece"] == "output"]
+    assert held["holds"] is None
+
+
+def test_what_a_table_has_taken_is_not_guessed(tmp_path: Path) -> None:
+    job(tmp_path, 17, committer(17, (1, sinks.iceberg(17, b""))))
+    (row,) = impact(tmp_path)["guarantees"]
+    assert (row["sink"], row["readers"], row["at_best"]) == ("orders", "", "exactly-once")
+    assert row["guarantee"] != "exactly-once"
+    assert "table-not-asked" in {piece["because"] for piece in row["evidence"]}
+
+
+def test_snapshots_that_have_nothing_for_sinks_say_nothing(tmp_path: Path) -> None:
+    job(tmp_path, 17, committer(17))
+    answer = held(tmp_path)
+    assert "pending" not in answer["result"]["details"]
+    assert "pending" not in held(tmp_path, command="inspect")["result"]
