@@ -12,7 +12,7 @@ from cklog.model.findings import Finding
 from cklog.model.wording import many
 from cklog.runs.connectors.positions import system_of, unfinished_snapshot, words
 from cklog.runs.connectors.retained import Retained
-from cklog.runs.connectors.taken import Taken, position_of
+from cklog.runs.connectors.taken import Taken, newer, position_of
 
 BEGINS = "its beginning"
 
@@ -101,7 +101,9 @@ def label_of(partition: Mapping[str, Any]) -> str:
 def row_of(one: Judged) -> dict[str, Any]:
     """Return a partition as a row of an answer; both maps as they were stored, for programs."""
     entry = one.entry
-    newest = [taken.newest for taken in one.taken if taken.newest is not None]
+    newest: Mapping[str, Any] | None = None
+    for taken in one.taken:
+        newest = newest if taken.newest is None else newer(newest, taken.newest)
     return {
         "connector": one.run,
         "number": one.number,
@@ -111,7 +113,7 @@ def row_of(one: Judged) -> dict[str, Any]:
         "snapshot": one.snapshot or None,
         "held": None if one.retained is None else one.retained.held,
         "again": one.again,
-        "newest_taken": words(position_of(newest[0])) if newest else None,
+        "newest_taken": None if newest is None else words(position_of(newest)),
         "older": entry.older,
         "stored_time": entry.time,
         "store": entry.store,
@@ -130,9 +132,7 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
     for one in judged:
         where, name = (one.entry.where,), one.entry.connector
         if one.deleted:
-            message = (
-                f"{one.name} ({one.label}): its offset was deleted; if the connector is still there, it begins anew"
-            )
+            message = f"{one.name} ({one.label}): its offset was deleted; the connector, if it is there, begins anew"
             yield Finding("deleted-offset", "info", name, message, where)
         if one.snapshot:
             message = (

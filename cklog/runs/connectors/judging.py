@@ -81,7 +81,7 @@ class OffsetJudge:
             for one in judged:
                 if one.entry.offset is not None and name in (one.name, one.run):
                     found.setdefault(one.name, []).extend(self._taken_at(one.entry.offset, place, topics))
-        for topic in topics - set(places.values()):
+        for topic in sorted(topics - set(places.values())):
             for records in self._records(topic):
                 found_in = _owner(records, judged)
                 if found_in is not None:

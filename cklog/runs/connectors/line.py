@@ -205,7 +205,7 @@ def _refuse(question: Question) -> None:
 
 
 def _by_run(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
-    """The partitions of each connector; of one whose offsets were all deleted nobody knows whether it is still there."""
+    """The partitions of each connector; of one whose offsets were all deleted nobody knows whether it is there."""
     found: dict[str, list[Judged]] = {}
     for one in judged:
         found.setdefault(one.run, []).append(one)
