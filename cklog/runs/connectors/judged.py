@@ -70,7 +70,9 @@ class Judged:
 
     @property
     def again(self) -> int | None:
-        """How many records come once more, at the most; None: nothing tells."""
+        """How many records come once more, at the most; None: nothing tells, or a snapshot brings them all."""
+        if not self.resumes or self.gone:
+            return None
         counts = [one.again for one in self.taken]
         return None if not counts or None in counts else sum(count for count in counts if count is not None)
 
@@ -163,13 +165,15 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
 def _taken_findings(one: Judged) -> Iterator[Finding]:
     for taken in one.taken:
         subject = taken.log
+        if not one.resumes or one.gone:
+            return
         if taken.again is None:
             message = (
                 f"{subject}: how many of its records come once more is not known: they say nothing of where they come "
                 f"from, or nothing that can be compared with {one.position}"
             )
             yield Finding("taken-unknown", "warning", subject, message)
-        elif taken.again and one.resumes:
+        elif taken.again:
             most = "" if taken.exact else "at the most "
             message = (
                 f"{subject} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "

@@ -303,7 +303,7 @@ def _headline(judged: list[Judged]) -> str:
     gone = sum(one.gone for one in judged)
     anew = sum(not one.resumes for one in judged)
     on = len(judged) - gone - anew
-    parts = [f"{on} of {many(len(judged), 'partition')} of {many(count, 'connector')} {agreeing(on, 'go')} on"]
+    parts = [f"{on} of {many(len(judged), 'partition')} of {many(count, 'connector')} {'goes' if on == 1 else 'go'} on"]
     if anew:
         parts.append(f"{anew} {agreeing(anew, 'begin')} anew")
     if gone:

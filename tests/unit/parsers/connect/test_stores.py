@@ -80,7 +80,9 @@ EXPORTS = {
         'CreateTime:5\tPartition:0\tOffset:4\tNO_HEADERS\t["a",{}]\t{"n":4}\n'
         'CreateTime:5\tPartition:0\tOffset:10\tNO_HEADERS\t["b",{}]\tnull\n'
     ),
-    "by hand": '{"key": ["a",{}], "value": {"n":4}}\r\n\n{"key": ["a",{}], "value": {"n":9}}\n{"key":["b",{}],"value":null}',
+    "by hand": (
+        '{"key": ["a",{}], "value": {"n":4}}\r\n\n{"key": ["a",{}], "value": {"n":9}}\n{"key":["b",{}],"value":null}'
+    ),
 }
 
 
