@@ -132,7 +132,7 @@ def row_of(one: Judged) -> dict[str, Any]:
 def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
     """Find what speaks of where partitions resume."""
     for one in judged:
-        where, name = (one.entry.where,), one.entry.connector
+        where, name = (one.entry.where,), one.run
         if one.deleted:
             message = f"{one.name} ({one.label}): its offset was deleted; the connector, if it is there, begins anew"
             yield Finding("deleted-offset", "info", name, message, where)
@@ -164,19 +164,19 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
 
 def _taken_findings(one: Judged) -> Iterator[Finding]:
     for taken in one.taken:
-        subject = taken.log
+        subject = one.run
         if not one.resumes or one.gone:
             return
         if taken.again is None:
             message = (
-                f"{subject}: how many of its records come once more is not known: they say nothing of where they come "
-                f"from, or nothing that can be compared with {one.position}"
+                f"{taken.log}: how many of its records come once more is not known: they say nothing of where they "
+                f"come from, or nothing that can be compared with {one.position}"
             )
             yield Finding("taken-unknown", "warning", subject, message)
         elif taken.again:
             most = "" if taken.exact else "at the most "
             message = (
-                f"{subject} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "
+                f"{taken.log} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "
                 f"({one.position}): they come once more, with the same source block. A sink that does not go by their "
                 "keys has them twice"
             )
