@@ -198,3 +198,9 @@ def test_a_runbook_stops_sets_and_resumes_and_each_step_can_be_undone() -> None:
     assert all(step["undo_command"] for step in steps if step["dangerous"])
     plain = cklog("runbook", TOPIC, "--json")
     assert "PATCH" not in plain.out  # nothing is to be changed
+
+
+def test_a_workers_file_may_be_named_itself() -> None:
+    ended = cklog("recovery-line", SAMPLES / "connect-offsets" / "standalone" / "connect.offsets", "--json")
+    runs = json.loads(ended.out)["result"]["runs"]
+    assert ({run["run"] for run in runs}, ended.code) == ({"audit-postgres", "local-file-source"}, 0)
