@@ -8,6 +8,7 @@
 * `snapshots`: snapshots of jobs and the files that they name
 * `partitions`, `record_batches`: partitions of a broker, and their batches as rows
 * `stores`: state stores and the offsets beside them
+* `connectors`: offsets that source connectors have stored
 * `sink_tables`: tables that a job writes to, their commits and stamps
 * `pieces`: base and delta checkpoints
 * `annotate`, `annotate_files`: results with a trust column, laid over files of results

@@ -8,5 +8,5 @@ those that make sense of it. What it answers with lies in the rooms below: `cklo
 * `discovery`: every run that lies below PATH
 * `enclosing`: PATH as a part of a run, such as a file of it
 * `opening`: the parser of the one that is asked, and from the kind that it declares to the class that answers
-* `records`, `queues`, `batches`, `snapshots`, `partitions`, `stores`, `pieces`: one class each
+* `records`, `queues`, `batches`, `snapshots`, `partitions`, `stores`, `pieces`, `connectors`: one class each
 """

@@ -24,6 +24,7 @@ PARTS: Mapping[str, str] = {
     "kafka": r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
     r"|(recovery-point|replication|log-start)-offset-checkpoint|meta\.properties",
     "patent-store": r"[^/]+\.jsonl(\.[a-z0-9]+)?",
+    "connect": r"[^/]+\.offsets|[^/]*offset[^/]*\.(jsonl?|txt|dat)",
 }
 """What a part of a run is called, by its path in the run's folder."""
 

@@ -21,5 +21,6 @@ Public modules:
 * `recovery`: how long a recovery from a line takes, by rates
 * `resume_offsets`: where Kafka partitions resume, checked for what Kafka can take
 * `exports`: those offsets in the formats of the tools that will use them
+* `connect_offsets`: offsets of source connectors as the body of Kafka Connect's offset API
 * `view`: answers of recovery-line, replay, verify and inspect as sections of rows
 """

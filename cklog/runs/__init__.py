@@ -8,4 +8,5 @@ What a kind can be asked, and which function answers, stands in `cklog.kinds`.
 * `partitions`: a broker's partitions: Kafka
 * `stores`: state stores and their changelogs: Kafka Streams
 * `pieces`: base and delta checkpoints alone: stores by key
+* `connectors`: where source connectors resume: Kafka Connect
 """

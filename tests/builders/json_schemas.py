@@ -42,6 +42,7 @@ from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.sweep import SweepAnswer
 from cklog.runbook.model import Runbook
 from cklog.runs.batches.line import BatchesInspection
+from cklog.runs.connectors.line import ConnectorsInspection
 from cklog.runs.partitions.inspection import PartitionsInspection
 from cklog.runs.pieces.analyses import PiecesInspection
 from cklog.runs.records.inspection import RecordsInspection
@@ -65,6 +66,7 @@ RESULTS: Mapping[str, Any] = {
         | PartitionsInspection
         | StoresInspection
         | PiecesInspection
+        | ConnectorsInspection
     ),
     "chain": ChainAnswer,
     "retention": RetentionPlan,

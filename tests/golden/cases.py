@@ -5,6 +5,7 @@ from __future__ import annotations
 MAP = "--map file:///srv/cklog-sample/wordcount=sample_logs/spark-wordcount"
 FLINK = "sample_logs/flink-orders --map file:///srv/cklog-sample/flink-orders=sample_logs/flink-orders"
 STREAMS = "sample_logs/kafka-streams-state/state --kafka sample_logs/kafka-streams-state/kafka"
+BINLOG = "--source-from orders-mysql=mysql-bin.000124:4"
 HDFS = "sample_logs/spark-state-hdfs --map file:///srv/cklog-words/hdfs=sample_logs/spark-state-hdfs"
 ROCKSDB = "sample_logs/spark-state-rocksdb --map file:///srv/cklog-words/rocksdb=sample_logs/spark-state-rocksdb"
 LATENCY = "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created"
@@ -14,6 +15,14 @@ CASES = {
         "recovery-line sample_logs/checkmate-uncoordinated --explain --json"
     ),
     "sample_logs/kafka-streams-state/expected.json": f"recovery-line {STREAMS} --json",
+    "sample_logs/connect-offsets/expected.json": "recovery-line sample_logs/connect-offsets --json",
+    "connect.txt": "recovery-line sample_logs/connect-offsets/topic",
+    "connect-gone.txt": f"recovery-line sample_logs/connect-offsets/topic {BINLOG}",
+    "connect-inspect.txt": "inspect sample_logs/connect-offsets",
+    "connect-replay.json": "replay sample_logs/connect-offsets --operator stock-postgres --format connect-json",
+    "connect-replay-gone.json": (
+        f"replay sample_logs/connect-offsets --operator orders-mysql {BINLOG} --format connect-json"
+    ),
     "scan.txt": "scan sample_logs --sort action",
     "scan.json": "scan sample_logs --json",
     "kafka-broker.txt": "recovery-line sample_logs/kafka-broker",
@@ -188,7 +197,14 @@ CASES = {
     "advise-timing.csv": "advise timing sample_logs/meteor-shower --period 5 --format csv",
 }
 EXITS = (
-    {"join-unreachable.txt": 4, "flink-at.txt": 4, "flink-moved.txt": 5, "kafka-broker-replay.csv": 3}
+    {
+        "join-unreachable.txt": 4,
+        "flink-at.txt": 4,
+        "flink-moved.txt": 5,
+        "kafka-broker-replay.csv": 3,
+        "connect-gone.txt": 3,
+        "connect-replay-gone.json": 3,
+    }
     | dict.fromkeys(
         (
             "sample_logs/kafka-broker/expected.json",

@@ -12,7 +12,7 @@ from cklog.model.findings import Finding
 from cklog.model.wording import many
 from cklog.runs.connectors.positions import system_of, unfinished_snapshot, words
 from cklog.runs.connectors.retained import Retained
-from cklog.runs.connectors.taken import Taken, position_of
+from cklog.runs.connectors.taken import Taken, newer, position_of
 
 BEGINS = "its beginning"
 
@@ -70,7 +70,9 @@ class Judged:
 
     @property
     def again(self) -> int | None:
-        """How many records come once more, at the most; None: nothing tells."""
+        """How many records come once more, at the most; None: nothing tells, or a snapshot brings them all."""
+        if not self.resumes or self.gone:
+            return None
         counts = [one.again for one in self.taken]
         return None if not counts or None in counts else sum(count for count in counts if count is not None)
 
@@ -101,7 +103,9 @@ def label_of(partition: Mapping[str, Any]) -> str:
 def row_of(one: Judged) -> dict[str, Any]:
     """Return a partition as a row of an answer; both maps as they were stored, for programs."""
     entry = one.entry
-    newest = [taken.newest for taken in one.taken if taken.newest is not None]
+    newest: Mapping[str, Any] | None = None
+    for taken in one.taken:
+        newest = newest if taken.newest is None else newer(newest, taken.newest)
     return {
         "connector": one.run,
         "number": one.number,
@@ -111,7 +115,7 @@ def row_of(one: Judged) -> dict[str, Any]:
         "snapshot": one.snapshot or None,
         "held": None if one.retained is None else one.retained.held,
         "again": one.again,
-        "newest_taken": words(position_of(newest[0])) if newest else None,
+        "newest_taken": None if newest is None else words(position_of(newest)),
         "older": entry.older,
         "stored_time": entry.time,
         "store": entry.store,
@@ -128,11 +132,9 @@ def row_of(one: Judged) -> dict[str, Any]:
 def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
     """Find what speaks of where partitions resume."""
     for one in judged:
-        where, name = (one.entry.where,), one.entry.connector
+        where, name = (one.entry.where,), one.run
         if one.deleted:
-            message = (
-                f"{one.name} ({one.label}): its offset was deleted; if the connector is still there, it begins anew"
-            )
+            message = f"{one.name} ({one.label}): its offset was deleted; the connector, if it is there, begins anew"
             yield Finding("deleted-offset", "info", name, message, where)
         if one.snapshot:
             message = (
@@ -162,17 +164,19 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
 
 def _taken_findings(one: Judged) -> Iterator[Finding]:
     for taken in one.taken:
-        subject = taken.log
+        subject = one.run
+        if not one.resumes or one.gone:
+            return
         if taken.again is None:
             message = (
-                f"{subject}: how many of its records come once more is not known: they say nothing of where they come "
-                f"from, or nothing that can be compared with {one.position}"
+                f"{taken.log}: how many of its records come once more is not known: they say nothing of where they "
+                f"come from, or nothing that can be compared with {one.position}"
             )
             yield Finding("taken-unknown", "warning", subject, message)
-        elif taken.again and one.resumes:
+        elif taken.again:
             most = "" if taken.exact else "at the most "
             message = (
-                f"{subject} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "
+                f"{taken.log} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "
                 f"({one.position}): they come once more, with the same source block. A sink that does not go by their "
                 "keys has them twice"
             )

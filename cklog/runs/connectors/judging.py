@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from cklog.engine.scan import Damage
 from cklog.errors import NotFound
 from cklog.inputs.connectors import StoredOffset, StoredOffsets, TakenRecord
 from cklog.inputs.damage import damage_findings
@@ -81,13 +82,28 @@ class OffsetJudge:
             for one in judged:
                 if one.entry.offset is not None and name in (one.name, one.run):
                     found.setdefault(one.name, []).extend(self._taken_at(one.entry.offset, place, topics))
-        for topic in topics - set(places.values()):
+        for topic in sorted(topics - set(places.values())):
             for records in self._records(topic):
                 found_in = _owner(records, judged)
                 if found_in is not None:
                     owner, log, rest = found_in
                     found.setdefault(owner.name, []).append(taken_of(owner.entry.offset or {}, log, rest))
+        damaged = self._damaged(
+            topics & ({*places.values()} | {t.log.rpartition("-")[0] for f in found.values() for t in f})
+        )
+        findings += damage_findings(item for items in damaged.values() for item in items)
+        for name, taken in found.items():
+            found[name] = [one._replace(again=None) if one.log in damaged else one for one in taken]
         return [Judged(o.run, o.number, o.entry, o.retained, tuple(found.get(o.name, ()))) for o in judged], findings
+
+    def _damaged(self, topics: Iterable[str]) -> dict[str, tuple[Damage, ...]]:
+        """The damage of data topics, by log, that may hide records; a torn end hides nothing that was durable."""
+        if self._logs is None:
+            return {}
+        wanted = set(topics)
+        partitions = self._logs.partitions([f.name for f in self._logs.layout.folders if f.topic in wanted])
+        found = {p.name: tuple(item for item in p.damage if item.id != "torn-tail") for p in partitions.values()}
+        return {name: items for name, items in found.items() if items}
 
     def _data_topics(self) -> set[str]:
         if self._logs is None:

@@ -6,6 +6,7 @@ that of the record in the topic, or the place of the entry in a file. Connectors
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
@@ -27,7 +28,7 @@ from cklog.runs.connectors.judging import OffsetJudge
 from cklog.runs.connectors.positions import system_of, words
 
 
-class StoreRow(TypedDict):
+class OffsetStoreRow(TypedDict):
     """A topic or file of offsets: its connectors, their partitions, and how many entries newer ones replace."""
 
     store: str
@@ -38,7 +39,7 @@ class StoreRow(TypedDict):
     older: int
 
 
-class PartitionRow(TypedDict):
+class ConnectorRow(TypedDict):
     """A partition of a connector's source: where it resumes, since when, and how many entries that one replaces."""
 
     connector: str
@@ -55,8 +56,8 @@ class PartitionRow(TypedDict):
 class ConnectorsInspection(Inspection):
     """What is here of connectors' offsets."""
 
-    offset_stores: list[StoreRow]
-    connectors: list[PartitionRow]
+    offset_stores: list[OffsetStoreRow]
+    connectors: list[ConnectorRow]
 
 
 class ConnectorOffsets:
@@ -155,6 +156,7 @@ class ConnectorOffsets:
         newest = max((one.entry.time for one in mine if one.entry.time is not None), default=None)
         return RunAction(
             run=name,
+            path=posixpath.commonpath([_folder(one) for one in mine]) or ".",
             action=action_of(
                 any(one.undecided for one in mine),
                 nothing=not resuming,
@@ -168,7 +170,7 @@ class ConnectorOffsets:
             note=_note(mine, gone, resuming),
             read_again=counted,
             reads_more=None in again,
-            lost=None if gone or not all(one.retained for one in resuming) else 0,
+            lost=0 if resuming and all(one.retained is not None and one.retained.held for one in resuming) else None,
             doubled=None if None in again else counted,
         )
 
@@ -205,7 +207,7 @@ def _refuse(question: Question) -> None:
 
 
 def _by_run(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
-    """The partitions of each connector; of one whose offsets were all deleted nobody knows whether it is still there."""
+    """The partitions of each connector; of one whose offsets were all deleted nobody knows whether it is there."""
     found: dict[str, list[Judged]] = {}
     for one in judged:
         found.setdefault(one.run, []).append(one)
@@ -250,7 +252,7 @@ def _note(mine: list[Judged], gone: list[Judged], resuming: list[Judged]) -> str
     return "start the workers again: each connector goes on by itself"
 
 
-def _store_row(name: str, entries: list[StoredOffset]) -> StoreRow:
+def _store_row(name: str, entries: list[StoredOffset]) -> OffsetStoreRow:
     return {
         "store": name,
         "form": entries[0].form if entries else "unknown",
@@ -261,7 +263,7 @@ def _store_row(name: str, entries: list[StoredOffset]) -> StoreRow:
     }
 
 
-def _partition_row(one: Judged) -> PartitionRow:
+def _partition_row(one: Judged) -> ConnectorRow:
     return {
         "connector": one.run,
         "number": one.number,
@@ -273,6 +275,12 @@ def _partition_row(one: Judged) -> PartitionRow:
         "stored_time": one.entry.time,
         "store": one.entry.store,
     }
+
+
+def _folder(one: Judged) -> str:
+    """The folder that a partition's entry lies in, or that the topic's partitions lie in."""
+    file = posixpath.dirname(one.entry.where.path)
+    return posixpath.dirname(file) if one.entry.form == "topic" else file
 
 
 def _checks(one: Judged, number: int | None, maximal: bool) -> list[Check]:
@@ -303,7 +311,7 @@ def _headline(judged: list[Judged]) -> str:
     gone = sum(one.gone for one in judged)
     anew = sum(not one.resumes for one in judged)
     on = len(judged) - gone - anew
-    parts = [f"{on} of {many(len(judged), 'partition')} of {many(count, 'connector')} {agreeing(on, 'go')} on"]
+    parts = [f"{on} of {many(len(judged), 'partition')} of {many(count, 'connector')} {'goes' if on == 1 else 'go'} on"]
     if anew:
         parts.append(f"{anew} {agreeing(anew, 'begin')} anew")
     if gone:

@@ -43,7 +43,7 @@ def taken_of(stored: Offset, log: str, records: Iterable[TakenRecord]) -> Taken:
         if source is not None and not is_snapshot(source):
             seen = True
             unknown += behind is None
-            newest = _newer(newest, source)
+            newest = newer(newest, source)
         again += behind is True
         row = 0 if behind is True else row + 1
         if row >= LOOKED_BACK:
@@ -100,7 +100,8 @@ def is_snapshot(source: Mapping[str, Any]) -> bool:
     return kind is True or (isinstance(kind, str) and kind.lower() not in ("", "false"))
 
 
-def _newer(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> Mapping[str, Any]:
+def newer(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the later of two source blocks; the first where nothing tells."""
     if one is None:
         return other
     if system_of(one) == "mysql" == system_of(other):

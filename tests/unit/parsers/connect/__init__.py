@@ -1,0 +1,1 @@
+"""Kafka Connect: the stores of connectors' offsets, and the source blocks of records."""
