@@ -143,10 +143,7 @@ def to_hudi(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) -
     commit = {
         "partitionToWriteStats": {"": [stat]},
         "compacted": False,
-        "extraMetadata": {
-            "_hudi_streaming_sink_checkpoint": json.dumps({"default_single_writer": str(batch)}),
-            "schema": "",
-        },
+        "extraMetadata": {"_hudi_streaming_sink_checkpoint": taken, "schema": ""},
         "operationType": "INSERT",
     }
     (timeline / f"{instant}.commit.requested").touch()
