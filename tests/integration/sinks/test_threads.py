@@ -1,19 +1,23 @@
 """What users found out after a restart: each of their threads has a sample, and in the sample the table is so.
 
-That the table is as its README says is read here by the projects' own libraries, or from the format's own files.
+That the table is as its README says is read here by the projects' own libraries, or from the format's own files. What
+cklog says beforehand is held against what the users found out.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.builders.sinks.iceberg_folder import FolderCatalog, last_epoch, rows_of
 from tests.builders.sinks.queries import PER_BATCH
 from tests.conftest import SAMPLES
+from tests.program import cklog
 
 TABLES = SAMPLES / "tables"
 THREADS = {
@@ -170,3 +174,68 @@ def test_hudi_says_the_batch() -> None:
     commits = sorted((TABLES / "spark-hudi/table/.hoodie").glob("*.commit"))
     said = json.loads(commits[-1].read_text())["extraMetadata"]["_hudi_streaming_sink_checkpoint"]
     assert json.loads(said) == {"default_single_writer": "3"}
+
+
+OFFERED = "--sink" in cklog("recovery-line", "--help").out
+ASKED = pytest.mark.skipif(not OFFERED, reason="recovery-line has no --sink here")
+AMISS = pytest.mark.xfail(OFFERED, strict=True, reason="cklog does not say it yet")
+
+
+def answer(name: str) -> dict[str, Any]:
+    """What cklog says of a sample's line and table."""
+    place = "ck" if name.startswith("spark") else "checkpoints"
+    sink = f"orders={TABLES / name / 'table'}"
+    moved = f"file:///srv/cklog-sample/tables={TABLES}"
+    ended = cklog("recovery-line", TABLES / name / place, "--sink", sink, "--map", moved, "--json")
+    assert ended.code in (0, 3, 5), ended.err
+    found: dict[str, Any] = json.loads(ended.out)
+    return found
+
+
+@ASKED
+@pytest.mark.parametrize(
+    ("name", "agrees", "fate", "numbers"),
+    [
+        ("flink-older-checkpoint", False, "skipped-wrongly", (7, 8)),
+        ("flink-ids-start-over", False, "skipped-wrongly", range(4, 13)),
+        pytest.param("flink-response-lost", False, "twice", (9,), marks=AMISS),
+        pytest.param("flink-paimon-expired", None, "twice", (4,), marks=AMISS),
+        ("spark-delta-restored", False, "skipped-wrongly", (3, 4)),
+        ("spark-delta-new-query", None, "twice", (0, 1, 2, 3)),
+        ("spark-delta-foreach-batch", False, "twice", (3,)),
+        ("spark-iceberg-expired", False, "twice", (3,)),
+        ("spark-paimon-twice", False, "twice", (3,)),
+        ("spark-iceberg-branch", True, "skipped", (3,)),
+        ("spark-hudi", True, "skipped", (3,)),
+    ],
+)
+def test_cklog_says_beforehand_what_users_found_out(
+    name: str, agrees: bool | None, fate: str, numbers: Iterable[int]
+) -> None:
+    found = answer(name)
+    (sink,) = found["result"]["details"]["sinks"]
+    spans = [(one["from"], one["to"]) for one in sink["outcomes"] if one["fate"] == fate]
+    assert all(any(start <= n and (end is None or n < end) for start, end in spans) for n in numbers)
+    assert sink["agrees"] is agrees
+    assert (found["result"]["action"] == "restart") == (agrees is True)
+
+
+@ASKED
+def test_a_restore_that_fails_is_told_by_its_file() -> None:
+    found = answer("flink-summary-expired")
+    assert {"pending-files-gone", "sink-expired"} <= {finding["id"] for finding in found["findings"]}
+    assert found["result"]["action"] != "restart"
+
+
+@ASKED
+def test_the_rollback_that_makes_line_and_table_agree_is_the_snapshot_of_the_checkpoint() -> None:
+    catalog = FolderCatalog(
+        TABLES / "flink-older-checkpoint/table", "file:///srv/cklog-sample/tables/flink-older-checkpoint/table"
+    )
+    of_six = next(
+        snapshot.snapshot_id
+        for snapshot in catalog.load_table("table").snapshots()
+        if snapshot.summary.additional_properties["flink.max-committed-checkpoint-id"] == "6"
+    )
+    (back,) = answer("flink-older-checkpoint")["result"]["details"]["sink_line"]["rollbacks"]
+    assert (back["to"]["commit"], back["to"]["line"], back["to"]["undoes"]) == (str(of_six), 6, [[7, 9]])
