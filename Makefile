@@ -13,7 +13,8 @@ test:
 test-slow:
 	python -m pytest -m slow
 
-samples:  # not those of real systems: make_spark_wordcount.py, make_spark_state.py, make_flink.py
+samples:  # not those of real systems: make_spark_wordcount.py, make_spark_state.py, make_flink.py,
+# make_spark_tables.py, make_flink_tables.py
 	python sample_logs/make_native.py
 	python sample_logs/make_raw_events.py
 	python sample_logs/make_simulated.py

@@ -72,31 +72,47 @@ def create(home: Path, name: str) -> None:
         FolderCatalog(home / "table").create(Fields(NestedField(1, "value", LongType(), required=False)))
 
 
-def write_delta(folder: Path, rows: pa.Table, query: str, batch: int, stamped: bool) -> None:
+def _delta(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(str(folder), rows, mode="append")
+
+
+def _delta_txn(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) -> None:
     """What Delta's own sink does: appId is the query's id, version the batch; what is not newer is skipped."""
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-    if not stamped:
-        write_deltalake(str(folder), rows, mode="append")
-        return
     newest = DeltaTable(str(folder)).transaction_version(query)
     if newest is None or batch > newest:
         said = CommitProperties(app_transactions=[Transaction(query, batch, int(time.time() * 1000))])
         write_deltalake(str(folder), rows, mode="append", commit_properties=said)
 
 
-def write_iceberg(folder: Path, rows: pa.Table, query: str, batch: int, stamped: bool, branch: str = "main") -> None:
+def _iceberg(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) -> None:
+    from tests.builders.sinks.iceberg_folder import FolderCatalog
+
+    FolderCatalog(folder).load_table("table").append(rows, branch=branch)
+
+
+def _iceberg_epoch(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) -> None:
     """What Iceberg's own Spark sink does: the branch's newest snapshot of this query tells the newest batch."""
     from tests.builders.sinks.iceberg_folder import FolderCatalog, last_epoch
 
     table = FolderCatalog(folder).load_table("table")
-    if not stamped:
-        table.append(rows, branch=branch)
-        return
     newest = last_epoch(table, query, branch)
     if newest is None or batch > newest:
         said = {"spark.sql.streaming.queryId": query, "spark.sql.streaming.epochId": str(batch)}
         table.append(rows, snapshot_properties=said, branch=branch)
+
+
+Write = Callable[[Path, pa.Table, str, int, str], None]
+"""Writes rows to a table in a folder, of a query and a batch, to a branch."""
+WRITERS: dict[str, Write] = {
+    "delta-txn": _delta_txn,
+    "iceberg-epoch": _iceberg_epoch,
+    "delta": _delta,
+    "iceberg": _iceberg,
+}
 
 
 def start(spark: Any, home: Path, name: str, until: int | None = None, branch: str = "main") -> Any:
@@ -130,10 +146,7 @@ def _sink(home: Path, sink: str, until: int | None, branch: str) -> Callable[[An
             return
         query = json.loads((home / "ck/metadata").read_text())["id"]
         table = pa.table({"value": pa.array(values, pa.int64())})
-        if sink.startswith("delta"):
-            write_delta(home / "table", table, query, batch, sink == "delta-txn")
-        else:
-            write_iceberg(home / "table", table, query, batch, sink == "iceberg-epoch", branch)
+        WRITERS[sink](home / "table", table, query, batch, branch)
         reached("written", batch)
 
     return write

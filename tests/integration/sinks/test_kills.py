@@ -1,11 +1,12 @@
 """Real queries into real tables, killed with SIGKILL, treated as people treat them, and run again: what came how often.
 
 Every record has a number. What is expected is a table of cases, written from what the sinks of Delta and Iceberg define
-(`expected`); nothing of cklog is in it.
+(`expected`); nothing of cklog is in it. What cklog foretells of each restart is held against what came, too.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from tests.builders.sinks.foretold import foretold, offered_under
 from tests.builders.sinks.queries import PER_BATCH, SINKS, SOURCES, names, session
 from tests.builders.sinks.restarts import BRANCH, VARIATIONS, Crash, applies, counted, crash, kill, run_again, until
 from tests.builders.spark_restarts import newest
+from tests.program import cklog
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -112,13 +115,15 @@ def test_records_come_as_often_as_the_sinks_define(
     tally["queries killed"] += len(crashes)
     for killed in crashes:
         tally[f"held when {moments[killed.name]}" if moments[killed.name] != "anywhere" else "anywhere"] += 1
-    wrong = []
+    wrong: list[tuple[object, ...]] = []
     for variation, steps in VARIATIONS.items():
         these = [killed for killed in crashes if applies(variation, killed)]
+        told = {}
         for killed in these:
             killed.again()
             for step in steps:
                 step(killed)
+            told[killed.name] = asked(killed, variation)
         run_again(spark, these, variation)
         for killed in these:
             branch = BRANCH if variation == "branch" else ""
@@ -132,7 +137,30 @@ def test_records_come_as_often_as_the_sinks_define(
             if found != said or any(value // PER_BATCH not in said for value in counts):
                 differs = {batch: (said[batch], found[batch]) for batch in said if said[batch] != found[batch]}
                 wrong.append((killed.name, variation, killed, differs))
+            answer = told[killed.name]
+            if answer is not None:
+                tally["asked of cklog"] += 1
+                tally["foretold to the batch"] += all(answer[batch] == {found[batch]} for batch in found)
+                tally["foretold as possible"] += any(1 < len(answer[batch]) < 3 for batch in found)
+                tally["called unknown"] += any(len(answer[batch]) == 3 for batch in found)
+                amiss = {batch: (set(answer[batch]), n) for batch, n in found.items() if n not in answer[batch]}
+                if amiss:
+                    wrong.append((killed.name, variation, killed, f"foretold: {amiss}"))
     assert wrong == []
+
+
+def asked(crash: Crash, variation: str) -> dict[int, frozenset[int]] | None:
+    """What cklog foretells; None where it cannot be asked: without a checkpoint, or about a branch."""
+    if not OFFERED or variation in ("new checkpoint", "branch"):
+        return None
+    ended = cklog("recovery-line", crash.home / "ck", "--sink", f"t={crash.home / 'table'}", "--json")
+    assert ended.code in (0, 3, 5), ended.err
+    sinks = json.loads(ended.out)["result"]["details"]["sinks"]
+    return foretold(sinks, until(crash) // PER_BATCH, offered_under(crash.home / "ck", crash.reads_files))
+
+
+OFFERED = "--sink" in cklog("recovery-line", "--help").out
+"""Whether there is anything to ask."""
 
 
 def _times(counts: Counter[int], batch: int) -> int:

@@ -43,6 +43,6 @@ def test_a_query_that_has_not_begun() -> None:
 
 
 def test_progress_that_is_tracked_now_and_then() -> None:
-    """With Spark's asynchronous progress tracking batches 1, 3 and 4 leave nothing: 5 reads again what they had read."""
+    """With asynchronous progress tracking batches 1, 3 and 4 leave nothing: 5 reads again what they had read."""
     found = presented([0, 2, 5], [0, 2])
     assert (found.line, found.same_to) == (4, 2)

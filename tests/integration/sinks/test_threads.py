@@ -1,0 +1,241 @@
+"""What users found out after a restart: each of their threads has a sample, and in the sample the table is so.
+
+That the table is as its README says is read here by the projects' own libraries, or from the format's own files. What
+cklog says beforehand is held against what the users found out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.sinks.iceberg_folder import FolderCatalog, last_epoch, rows_of
+from tests.builders.sinks.queries import PER_BATCH
+from tests.conftest import SAMPLES
+from tests.program import cklog
+
+TABLES = SAMPLES / "tables"
+THREADS = {
+    "apache/iceberg#10892": "flink-older-checkpoint",
+    "apache/iceberg#4137": "flink-summary-expired",
+    "#5846": "flink-summary-expired",
+    "#6066": "flink-summary-expired",
+    "#3647": "flink-summary-expired",
+    "apache/amoro#930": "flink-summary-expired",
+    "#16009": "flink-response-lost",
+    "#10765": "flink-response-lost",
+    "started without state": "flink-ids-start-over",
+    "apache/paimon#2326": "flink-paimon-expired",
+    "delta-io/delta#1141": "spark-delta-foreach-batch",
+    "delta-io/delta#1813": "spark-delta-restored",
+    "new query id": "spark-delta-new-query",
+    "apache/paimon#9666": "spark-paimon-twice",
+    "_hudi_streaming_sink_checkpoint": "spark-hudi",
+    "another writer appended": "spark-iceberg-expired",
+    "branch": "spark-iceberg-branch",
+}
+"""By what their README names them."""
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a table has, batch by batch, and what its sink finds when it asks for this query."""
+
+    batches: list[int]
+    remembers: int | None
+
+
+def query_of(name: str) -> str:
+    """The id of the query that the sample's checkpoint is of."""
+    found: str = json.loads((TABLES / name / "ck/metadata").read_text())["id"]
+    return found
+
+
+def batches_of(values: list[int]) -> list[int]:
+    """Which batches of numbered records are there; of each, all records, and once."""
+    mine = sorted(value for value in values if value < 1_000_000)
+    found = sorted({value // PER_BATCH for value in mine})
+    assert mine == [batch * PER_BATCH + record for batch in found for record in range(PER_BATCH)]
+    return found
+
+
+def delta(name: str) -> Took:
+    """A Delta table, by deltalake."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(TABLES / name / "table"))
+    rows = table.to_pyarrow_table()["value"].to_pylist()
+    return Took(batches_of(rows), table.transaction_version(query_of(name)))
+
+
+def iceberg(name: str, branch: str = "main") -> Took:
+    """An Iceberg table of Spark, by pyiceberg."""
+    catalog = FolderCatalog(TABLES / name / "table", f"file:///srv/cklog-sample/tables/{name}/table")
+    table = catalog.load_table("table")
+    return Took(batches_of(rows_of(table, "value", branch)), last_epoch(table, query_of(name), branch))
+
+
+def committed(name: str) -> list[str | None]:
+    """Of an Iceberg table of Flink, what each snapshot says of its checkpoint."""
+    catalog = FolderCatalog(TABLES / name / "table", f"file:///srv/cklog-sample/tables/{name}/table")
+    summaries = [snapshot.summary.additional_properties for snapshot in catalog.load_table("table").snapshots()]
+    return [said.get("flink.max-committed-checkpoint-id") for said in summaries]
+
+
+def newest(folder: Path) -> int:
+    """The greatest number that a file or folder is named by; -1 if there is none."""
+    numbers = (path.name.rpartition("-")[2] for path in folder.glob("*"))
+    return max((int(number) for number in numbers if number.isdigit()), default=-1)
+
+
+@pytest.mark.parametrize("thread", THREADS)
+def test_a_thread_has_a_sample_that_names_it(thread: str) -> None:
+    said = (TABLES / THREADS[thread] / "README.md").read_text()
+    assert thread in said
+    assert "cklog is to say beforehand" in said
+
+
+def test_every_sample_is_of_a_thread() -> None:
+    assert {path.name for path in TABLES.iterdir() if path.is_dir()} == set(THREADS.values())
+
+
+def test_together_they_are_small() -> None:
+    assert sum(path.stat().st_size for path in TABLES.rglob("*") if path.is_file()) < 600_000
+
+
+@pytest.mark.parametrize(
+    ("name", "took", "planned", "done"),
+    [
+        ("spark-delta-restored", Took([0, 1, 2], 4), 2, 2),
+        ("spark-delta-new-query", Took([0, 1, 2, 3], None), 0, -1),
+        ("spark-delta-foreach-batch", Took([0, 1, 2, 3], None), 3, 2),
+        ("spark-iceberg-expired", Took([0, 1, 2, 3], None), 3, 2),
+        ("spark-iceberg-branch", Took([0, 1, 2, 3], 3), 3, 2),
+    ],
+)
+def test_the_tables_of_spark_remember_one_thing_and_have_another(
+    name: str, took: Took, planned: int, done: int
+) -> None:
+    assert (delta if "delta" in name else iceberg)(name) == took
+    assert newest(TABLES / name / "ck/offsets") == planned
+    assert newest(TABLES / name / "ck/commits") == done
+
+
+def test_a_branch_remembers_what_it_has() -> None:
+    assert iceberg("spark-iceberg-branch", "audit") == Took([0, 1], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "checkpoint"),
+    [
+        ("flink-older-checkpoint", ["6", "7", "8"], 6),
+        ("flink-summary-expired", [None], 9),
+        ("flink-response-lost", ["8", "9"], 9),
+        ("flink-ids-start-over", ["8", "12"], 3),
+    ],
+)
+def test_the_tables_of_flink_and_its_checkpoints_differ(name: str, numbers: list[str | None], checkpoint: int) -> None:
+    assert committed(name) == numbers
+    whole = {path.parent for path in (TABLES / name / "checkpoints").glob("*/*/_metadata")}
+    assert max(int(path.name.removeprefix("chk-")) for path in whole) == checkpoint
+
+
+def test_only_where_the_response_was_lost_the_pending_manifest_is_left() -> None:
+    left = {path.parts[-4] for path in TABLES.glob("flink-*/table/metadata/*-00000-0-*.avro")}
+    assert left == {"flink-response-lost"}
+
+
+def test_no_commit_of_paimon_tells_its_batch() -> None:
+    snapshots = [json.loads(path.read_text()) for path in TABLES.glob("spark-paimon-twice/table/snapshot/snapshot-*")]
+    assert [snapshot["commitIdentifier"] for snapshot in snapshots] == [2**63 - 1] * 4
+    assert len({snapshot["commitUser"] for snapshot in snapshots}) == 4
+    assert max(snapshot["totalRecordCount"] for snapshot in snapshots) == 4 * PER_BATCH
+    assert newest(TABLES / "spark-paimon-twice/ck/commits") == 2
+
+
+def test_the_commit_user_of_the_checkpoint_has_no_snapshot_left() -> None:
+    snapshots = [json.loads(path.read_text()) for path in TABLES.glob("flink-paimon-expired/table/snapshot/snapshot-*")]
+    state = next(TABLES.glob("flink-paimon-expired/checkpoints/*/chk-4/_metadata")).read_bytes()
+    assert sorted(snapshot["commitIdentifier"] for snapshot in snapshots) == [6, 7]
+    assert all(snapshot["commitUser"].encode() not in state for snapshot in snapshots)
+
+
+def test_hudi_says_the_batch() -> None:
+    pytest.importorskip("hudi")
+    from hudi import HudiTableBuilder
+
+    table = HudiTableBuilder.from_base_uri(str(TABLES / "spark-hudi/table")).build()
+    assert len(table.get_timeline().get_completed_commits()) == 4
+    commits = sorted((TABLES / "spark-hudi/table/.hoodie").glob("*.commit"))
+    said = json.loads(commits[-1].read_text())["extraMetadata"]["_hudi_streaming_sink_checkpoint"]
+    assert json.loads(said) == {"default_single_writer": "3"}
+
+
+OFFERED = "--sink" in cklog("recovery-line", "--help").out
+ASKED = pytest.mark.skipif(not OFFERED, reason="recovery-line has no --sink here")
+AMISS = pytest.mark.xfail(OFFERED, strict=True, reason="cklog does not say it yet")
+
+
+def answer(name: str) -> dict[str, Any]:
+    """What cklog says of a sample's line and table."""
+    place = "ck" if name.startswith("spark") else "checkpoints"
+    sink = f"orders={TABLES / name / 'table'}"
+    moved = f"file:///srv/cklog-sample/tables={TABLES}"
+    ended = cklog("recovery-line", TABLES / name / place, "--sink", sink, "--map", moved, "--json")
+    assert ended.code in (0, 3, 5), ended.err
+    found: dict[str, Any] = json.loads(ended.out)
+    return found
+
+
+@ASKED
+@pytest.mark.parametrize(
+    ("name", "agrees", "fate", "numbers"),
+    [
+        ("flink-older-checkpoint", False, "skipped-wrongly", (7, 8)),
+        ("flink-ids-start-over", False, "skipped-wrongly", range(4, 13)),
+        pytest.param("flink-response-lost", False, "twice", (9,), marks=AMISS),
+        pytest.param("flink-paimon-expired", None, "twice", (4,), marks=AMISS),
+        ("spark-delta-restored", False, "skipped-wrongly", (3, 4)),
+        ("spark-delta-new-query", None, "twice", (0, 1, 2, 3)),
+        ("spark-delta-foreach-batch", False, "twice", (3,)),
+        ("spark-iceberg-expired", False, "twice", (3,)),
+        ("spark-paimon-twice", False, "twice", (3,)),
+        ("spark-iceberg-branch", True, "skipped", (3,)),
+        ("spark-hudi", True, "skipped", (3,)),
+    ],
+)
+def test_cklog_says_beforehand_what_users_found_out(
+    name: str, agrees: bool | None, fate: str, numbers: Iterable[int]
+) -> None:
+    found = answer(name)
+    (sink,) = found["result"]["details"]["sinks"]
+    spans = [(one["from"], one["to"]) for one in sink["outcomes"] if one["fate"] == fate]
+    assert all(any(start <= n and (end is None or n < end) for start, end in spans) for n in numbers)
+    assert sink["agrees"] is agrees
+    assert (found["result"]["action"] == "restart") == (agrees is True)
+
+
+@ASKED
+def test_a_restore_that_fails_is_told_by_its_file() -> None:
+    found = answer("flink-summary-expired")
+    assert {"pending-files-gone", "sink-expired"} <= {finding["id"] for finding in found["findings"]}
+    assert found["result"]["action"] != "restart"
+
+
+@ASKED
+def test_the_rollback_that_makes_line_and_table_agree_is_the_snapshot_of_the_checkpoint() -> None:
+    catalog = FolderCatalog(
+        TABLES / "flink-older-checkpoint/table", "file:///srv/cklog-sample/tables/flink-older-checkpoint/table"
+    )
+    of_six = next(
+        snapshot.snapshot_id
+        for snapshot in catalog.load_table("table").snapshots()
+        if snapshot.summary.additional_properties["flink.max-committed-checkpoint-id"] == "6"
+    )
+    (back,) = answer("flink-older-checkpoint")["result"]["details"]["sink_line"]["rollbacks"]
+    assert (back["to"]["commit"], back["to"]["line"], back["to"]["undoes"]) == (str(of_six), 6, [[7, 9]])
