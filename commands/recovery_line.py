@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cklog.commands.common import Common, command
+from cklog.commands.jointly import With, answer_jointly
 from cklog.commands.options import (
     Algorithm,
     AlgorithmName,
@@ -26,8 +27,13 @@ def recovery_line(
     explain: Explain = False,
     algorithm: AlgorithmName = Algorithm.fixpoint,
     failed_at: FailedAt = "",
+    beside: With = None,
 ) -> None:
     """The latest consistent recovery line: where every subtask can restart, and what to replay."""
+    if beside:
+        if failed_at or earliest or explain:
+            raise UsageError("--with plans several jobs as one: without --failed-at, --earliest and --explain")
+        answer_jointly(common, line.question(rates=rate.rates), line.logs, beside)
     if not failed_at:
         asked = line.question(explain, earliest, algorithm, rates=rate.rates)
         common.answer(lambda run: run.recovery_line(asked, line.logs))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.inputs.feeds import Feeds
     from cklog.model.actions import RunAction
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
@@ -54,6 +55,11 @@ class BatchesKind(Kind):
         draft, works = self._log.line(command, question)
         beside = self._beside_logs(draft, kafka)
         return self._timed(beside, with_counts(works, beside.result.runs), question)
+
+    def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
+        from cklog.runs.batches.feeds import batch_feeds
+
+        return [batch_feeds(self._parser, self._log.plan(question), question.at, most)]
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runs.batches.runbook import batch_steps

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.inputs.feeds import Feeds
     from cklog.model.actions import RunAction
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
@@ -52,6 +53,12 @@ class SnapshotsKind(Kind):
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]
         return self._timed(beside, with_counts(works, counted), question)
+
+    def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
+        from cklog.runs.snapshots.feeds import snapshot_feeds
+        from cklog.runs.snapshots.plan import plan_snapshots
+
+        return snapshot_feeds(self._parser, plan_snapshots(self._parser, self._opened.reading, question), most)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runs.snapshots.runbook import snapshot_steps

@@ -142,6 +142,8 @@ _DETAIL_TITLES: Mapping[str, str] = {
     "partitions": "Partitions",
     "cuts": "What a restarting broker cuts",
     "stores": "Stores",
+    "joint_order": "What restarts, in this order",
+    "joint_links": "What passes between the jobs",
 }
 _LEFT_TO_THE_OTHER = {
     "recovery-line": ("in_flight_channels", "ranges"),
