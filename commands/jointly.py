@@ -31,9 +31,8 @@ def answer_jointly(common: Common, asked: Question, logs: KafkaLogs, beside: Seq
     paths: dict[str, str] = {}
     for text in (common.path, *beside):
         name, path = named_path(text) if paths else (_base(text), text)
-        name = path if name in paths else name
-        if name in paths:
-            raise UsageError(f"--with {text}: it is given twice")
+        if name in paths or path.rstrip("/") in {one.rstrip("/") for one in paths.values()}:
+            raise UsageError(f"--with {text}: there is another of that name, or folder", "give it a name: NAME=PATH")
         paths[name] = path
     first, *others = paths
 
