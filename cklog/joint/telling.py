@@ -289,10 +289,9 @@ def _headline(all_: Told, turns: Sequence[Turn]) -> str:
     unsure += [all_.jobs[j].job for j in all_.unlinked()]
     lead = f"Undetermined between jobs ({first_few(unsure, 3)}). " if unsure else ""
     restarts = ", ".join(f"{all_.jobs[turn.job].job} from {all_.point(turn.job).label}" for turn in turns)
-    because = (
-        f" {first_few(back, 5)} must go back because of another job." if back else " None must go back for another."
-    )
-    return f"{lead}{len(turns)} jobs restart together: {restarts}.{because}"
+    because = f"{first_few(back, 5)} must go back because of another job" if back else "None must go back for another"
+    sure = ", as far as is known" if unsure else ""
+    return f"{lead}{len(turns)} jobs restart together: {restarts}. {because}{sure}."
 
 
 def _order_row(all_: Told, number: int, turn: Turn) -> dict[str, Any]:
