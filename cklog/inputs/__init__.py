@@ -9,6 +9,7 @@
 * `partitions`, `record_batches`: partitions of a broker, and their batches as rows
 * `stores`: state stores and the offsets beside them
 * `sink_tables`: tables that a job writes to, their commits and stamps
+* `feeds`: what a job reads of others and writes for them, as of each point to restart from
 * `pieces`: base and delta checkpoints
 * `annotate`, `annotate_files`: results with a trust column, laid over files of results
 """

@@ -11,6 +11,7 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `state_line`: to which batch all state stores can go back
 - `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink
+- `feeds`: what the query reads of other jobs and writes for them, batch by batch
 - `retention`: which files of a checkpoint no batch needs
 - `runbook`: steps that take a query from a crash to its restart
 """

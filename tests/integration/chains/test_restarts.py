@@ -5,7 +5,7 @@ that the second must go back too. Restarts take several files a batch, so that a
 rows than the one of its number had. The same copies with the second query left where it was are the counter-check:
 there, rows must come out wrong, or nothing was shown.
 
-    CKLOG_CHAINS=20 python -m pytest -n0 -m slow tests/integration/spark/test_chain_restarts.py
+    CKLOG_CHAINS=20 python -m pytest -n0 -m slow tests/integration/chains
 """
 
 from __future__ import annotations
