@@ -118,6 +118,17 @@ class Run(AbstractContextManager["Run"]):
         """Find the latest consistent line; with `kafka`, what the logs hold of its ranges."""
         return self._concluded(self.kind.asked(question).recovery_line(question, kafka))
 
+    def joint_line(
+        self, name: str, others: Mapping[str, Run], question: Question, kafka: KafkaLogs = KafkaLogs()
+    ) -> Answer[RecoveryLine]:
+        """Find the newest line of this run, called `name`, and of others that it feeds or is fed by, as one."""
+        from cklog.joint.answer import Member, joint_draft
+
+        alone = Question(check_files=question.check_files, check_contents=question.check_contents)
+        asked = {name: (self, question), **{other: (run, alone) for other, run in others.items()}}
+        members = [Member(called, run.root, run.kind, one) for called, (run, one) in asked.items()]
+        return self._concluded(joint_draft(members, self.logs_in(kafka.folder) if kafka.folder else None))
+
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find offsets and ranges to replay from the latest consistent line."""
         return self._concluded(self.kind.asked(question).replay(question, kafka))

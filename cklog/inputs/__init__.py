@@ -10,6 +10,7 @@
 * `stores`: state stores and the offsets beside them
 * `connectors`: offsets that source connectors have stored
 * `sink_tables`: tables that a job writes to, their commits and stamps
+* `feeds`: what a job reads of others and writes for them, as of each point to restart from
 * `pieces`: base and delta checkpoints
 * `annotate`, `annotate_files`: results with a trust column, laid over files of results
 """

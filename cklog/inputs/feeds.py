@@ -13,10 +13,9 @@ from typing import Literal
 
 from cklog.inputs.sink_tables import SinkTable, Writer
 
-
 Rule = Literal["appends", "skips", "overwrites"]
-"""appends: it goes to the end, under the next numbers, as in a topic; skips: it keeps its number, and is dropped if that
-is below what the output remembers; overwrites: it takes the place of what had its number."""
+"""appends: it goes to the end, under the next numbers, as in a topic; skips: it keeps its number, and is dropped if
+that is below what the output remembers; overwrites: it takes the place of what had its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,9 @@ class Output:
     remembered : of one that skips, what it is offered under a number below is dropped
     first : the first number that can still be read
     files : the stored path of each file, with its number, where it is a folder of files
-    cut : how to make it lose what is numbered from a certain number on, in words that take it as `{0}`
+    entries : the files below the job's folder that hold its log, by number: without those from a number on it has
+        forgotten what they list
+    unit : what is numbered
     """
 
     name: str
@@ -60,7 +61,8 @@ class Output:
     remembered: int = 0
     first: int = 0
     files: Mapping[str, int] | None = None
-    cut: str = "take {name} back to before {number}"
+    entries: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    unit: str = "record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,14 @@ class Input:
 
     `files` : of a folder of files the stored path of each, with the number that the job's own log gives it; the numbers
         of `Point.read` are of that log then
+    `entries` : the files below the job's folder that hold that log, by number: files that the job has listed and not
+        read are read by their names, whatever became of them
     `broken` : why that log does not tell all that was read, "" if it does
     """
 
     name: str
     files: Mapping[str, int] | None = None
+    entries: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     broken: str = ""
 
 
@@ -95,14 +100,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """What one job reads and writes; its `points` are the newest first. `more`: there are older ones, left out."""
+    """What one job reads and writes; its `points` are the newest first.
+
+    `job` is its name where several lie below one PATH, else ""; `more`: there are older points, left out.
+    """
 
     job: str
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     points: tuple[Point, ...]
     more: bool = False
-    notes: tuple[str, ...] = field(default=())
 
 
 def table_output(table: SinkTable, writer: Writer) -> Output:

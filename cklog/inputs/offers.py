@@ -190,8 +190,8 @@ class OffersBatches(Parser, Protocol):
     def sinks(self) -> tuple[str, ...]:
         """Return the folders with the log of a file sink that lie beside the checkpoint, sorted."""
 
-    def sink_log(self, folder: str) -> FileLog:
-        """Read the log of a file sink."""
+    def sink_log(self, folder: str, everything: bool = False) -> FileLog:
+        """Read the log of a file sink; `everything`: what lies before its newest compact file, too."""
 
     def bare_sinks(self) -> tuple[str, ...]:
         """Return the folders beside the checkpoint that look written to by a file sink, but have no log, sorted."""

@@ -87,7 +87,7 @@ class Vector:
 def links_of(jobs: Sequence[Feeds]) -> list[Link]:
     """Find which outputs are inputs of other jobs: by name, or as the files of one are listed by the other."""
     return [
-        Link(p, c, output, given, _read(jobs[c].points, given, output), _effects(jobs[p].points, output))
+        Link(p, c, output, given, _read(consumer, given, output, producer), _effects(producer.points, output))
         for p, producer in enumerate(jobs)
         for output in producer.outputs
         for c, consumer in enumerate(jobs)
@@ -185,17 +185,18 @@ def _feeds(output: Output, given: Input) -> bool:
     return bool(output.files and given.files and not output.files.keys().isdisjoint(given.files.keys()))
 
 
-def _read(points: Sequence[Point], given: Input, output: Output) -> tuple[int | None, ...]:
+def _read(consumer: Feeds, given: Input, output: Output, producer: Feeds) -> tuple[int | None, ...]:
     """How far the output was read as of each point, in the output's own numbers.
 
     A file of the output's folder that its log does not list is none that the job will have written: whoever read it has
     read more than there is.
     """
-    own = [point.read.get(given.name) for point in points]
+    own = [point.read.get(given.name) for point in consumer.points]
     if given.files is None or output.files is None:
         return tuple(own)
     folders = {posixpath.dirname(path) for path in output.files}
-    beyond = max(output.end or 0, max(output.files.values(), default=-1) + 1) + 1
+    kept = [point.written[output.name].kept or 0 for point in producer.points if output.name in point.written]
+    beyond = max(output.end or 0, max(output.files.values(), default=-1) + 1, *kept, 0) + 1
     numbers, reach, furthest = [], [0], 0
     for path, number in sorted(given.files.items(), key=lambda pair: (pair[1], pair[0])):
         if posixpath.dirname(path) in folders:

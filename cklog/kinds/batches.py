@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.inputs.feeds import Feeds
     from cklog.model.actions import RunAction
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
@@ -70,6 +71,11 @@ class BatchesKind(Kind):
     def _plan_at(self, batch: int, question: Question) -> BatchPlan:
         """Say what going back to a batch does; -1: nothing is gone back from."""
         return self._log.plan(replace(question, at=((f"{QUERY}/0", batch),)) if batch >= 0 else question)
+
+    def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
+        from cklog.runs.batches.feeds import batch_feeds
+
+        return [batch_feeds(self._parser, self._log.plan(question), question.at, most)]
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runbook.tables import steps_with_tables

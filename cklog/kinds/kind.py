@@ -11,6 +11,7 @@ from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import Parser
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.values import is_integer
 from cklog.model.verdict import Draft
 from cklog.storage import Root
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.model import Impact
     from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
+    from cklog.inputs.feeds import Feeds
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.latency.model import Latency, LatencyQuestion
     from cklog.lines.recovery.work import Works
@@ -106,6 +108,17 @@ class Kind:
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the same line, for the tools that will replay from it."""
         self.refuse("says nothing of the messages between operators, so there is nothing to replay")
+
+    def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
+        """Return what the jobs here read of others and write for them, as of at most `most` points; here of one.
+
+        A kind that knows of no older points, or not how they are asked for, offers the line alone.
+        """
+        from cklog.inputs.feeds import Feeds, Input, Point
+
+        sources = self.recovery_line(question, KafkaLogs()).result.sources
+        read = {source.source: source.offset if is_integer(source.offset) else None for source in sources}
+        return [Feeds("", tuple(map(Input, read)), (), (Point("the line", question.at, read, {}),))]
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         """Return what is done about a run of this kind after it was copied; `again` are options to ask once more."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.inputs.feeds import Feeds
     from cklog.model.actions import RunAction
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
@@ -67,6 +68,12 @@ class SnapshotsKind(Kind):
     def _plan(self, question: Question) -> SnapshotPlan:
         """Say what each job restarts from."""
         return plan_snapshots(self._parser, self._opened.reading, question)
+
+    def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
+        from cklog.runs.snapshots.feeds import snapshot_feeds
+        from cklog.runs.snapshots.plan import plan_snapshots
+
+        return snapshot_feeds(self._parser, plan_snapshots(self._parser, self._opened.reading, question), most)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runbook.tables import steps_with_tables

@@ -144,6 +144,8 @@ _DETAIL_TITLES: Mapping[str, str] = {
     "cuts": "What a restarting broker cuts",
     "stores": "Stores",
     "connectors": "Connectors resume at",
+    "joint_order": "What restarts, in this order",
+    "joint_links": "What passes between the jobs",
 }
 _LEFT_TO_THE_OTHER = {
     "recovery-line": ("in_flight_channels", "ranges"),

@@ -27,6 +27,19 @@ def checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+OF_ANY_RUN = frozenset({"outputs", "sinks"})
+"""Members that the `job.json` of a run of any format may have: what it writes."""
+
+
+def tells_of_outputs_alone(data: bytes) -> bool:
+    """Return whether a manifest says what a run of another format writes, and nothing of a native run."""
+    try:
+        found = records.strict_json(data.rstrip(b"\n"))
+    except (records.NotARecord, ValueError):
+        return False
+    return isinstance(found, dict) and bool(found) and found.keys() <= OF_ANY_RUN
+
+
 def _check(row: Mapping[str, Any], known: Mapping[str, _Type], place: str) -> None:
     why = damaged_name(row, tuple(known))
     for member, (fits, what) in known.items():

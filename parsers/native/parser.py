@@ -30,7 +30,7 @@ from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
-from cklog.parsers.native.manifest import checked_manifest
+from cklog.parsers.native.manifest import checked_manifest, tells_of_outputs_alone
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.progress import count_bytes, portion, stage
@@ -59,7 +59,8 @@ class Native(Format):
     @staticmethod
     def recognises(root: Root) -> bool:
         """Return whether the folder has a manifest or one of the places of a run folder."""
-        return any(e.path == "job.json" or _is_placed(e.path) for e in root.list())
+        listed = root.list()
+        return any(_is_placed(e.path) for e in listed) or _names_a_run(root, listed)
 
     @staticmethod
     def runs_below(root: Root) -> list[str]:
@@ -72,7 +73,7 @@ class Native(Format):
                     named.add(folder)
                 elif inner.split("/", 1)[0] in PLACES and _is_data(inner):
                     found.add(folder)
-        return [""] if "" in found | named else _topmost(found)
+        return [""] if "" in found or ("" in named and _names_a_run(root, root.list())) else _topmost(found)
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -304,6 +305,16 @@ def _readings(path: str) -> Iterable[tuple[str, str]]:
     for i, part in enumerate(parts):
         if part in PLACES or (part == "job.json" and i == len(parts) - 1):
             yield "/".join(parts[:i]), "/".join(parts[i:])
+
+
+def _names_a_run(root: Root, listed: Iterable[FileEntry]) -> bool:
+    """Whether there is a manifest that is not only that of a run of another format."""
+    if not any(entry.path == "job.json" for entry in listed):
+        return False
+    try:
+        return not tells_of_outputs_alone(root.read("job.json"))
+    except (OSError, ValueError):
+        return True
 
 
 def _topmost(folders: Iterable[str]) -> list[str]:

@@ -293,20 +293,23 @@ SINK_LOG = "_spark_metadata"
 
 
 def read_file_log(
-    root: Root, listing: LogListing, decode: Callable[[bytes], tuple[LoggedFile, ...]] = decode_files
+    root: Root,
+    listing: LogListing,
+    decode: Callable[[bytes], tuple[LoggedFile, ...]] = decode_files,
+    everything: bool = False,
 ) -> FileLog:
-    """Read the files of a log that whoever reads all of it needs."""
+    """Read the files of a log that whoever reads all of it needs; `everything`: those before a compact one, too."""
     reads = {}
     for number, entry in listing.files.items():
-        if number >= listing.base:
+        if number >= listing.base or everything:
             sidecar = listing.sidecars.get(hadoop_crc.sidecar_of(entry.path))
             reads[number] = read(root, entry, decode, sidecar)
     return FileLog(listing, reads)
 
 
-def read_sink_log(root: Root, entries: Iterable[FileEntry], folder: str) -> FileLog:
+def read_sink_log(root: Root, entries: Iterable[FileEntry], folder: str, everything: bool = False) -> FileLog:
     """Read the log of the file sink that wrote to a folder."""
-    return read_file_log(root, list_log(entries, f"{folder}/{SINK_LOG}"))
+    return read_file_log(root, list_log(entries, f"{folder}/{SINK_LOG}"), everything=everything)
 
 
 def size_of(root: Root, stored: str) -> FoundSize:

@@ -162,9 +162,9 @@ class SparkCheckpoint(Format):
         """Return the folders beside the checkpoint that hold a file sink's log, sorted."""
         return find_sinks(self._entries, self._prefix)
 
-    def sink_log(self, folder: str) -> FileLog:
+    def sink_log(self, folder: str, everything: bool = False) -> FileLog:
         """Read the log of the file sink that wrote to a folder."""
-        return read_sink_log(self._root, self._entries, folder)
+        return read_sink_log(self._root, self._entries, folder, everything)
 
     def bare_sinks(self) -> tuple[str, ...]:
         """Return the folders beside the checkpoint that look written to by a file sink, but have no log, sorted."""

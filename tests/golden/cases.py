@@ -8,6 +8,7 @@ STREAMS = "sample_logs/kafka-streams-state/state --kafka sample_logs/kafka-strea
 BINLOG = "--source-from orders-mysql=mysql-bin.000124:4"
 HDFS = "sample_logs/spark-state-hdfs --map file:///srv/cklog-words/hdfs=sample_logs/spark-state-hdfs"
 ROCKSDB = "sample_logs/spark-state-rocksdb --map file:///srv/cklog-words/rocksdb=sample_logs/spark-state-rocksdb"
+CHAIN = "sample_logs/spark-chain/clean --with sample_logs/spark-chain/enrich"
 LATENCY = "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created"
 CASES = {
     "sample_logs/kafka-broker/expected.json": "recovery-line sample_logs/kafka-broker --json",
@@ -123,6 +124,12 @@ CASES = {
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
     "sample_logs/token-rounds/expected.json": "rounds sample_logs/token-rounds --failed-nodes n2,n3 --json",
     "sample_logs/token-rounds-ap/expected.json": "rounds sample_logs/token-rounds-ap --json",
+    "sample_logs/spark-chain/expected.json": f"recovery-line {CHAIN} --json",
+    "spark-chain.txt": f"recovery-line {CHAIN}",
+    "spark-chain.csv": f"recovery-line {CHAIN} --format csv",
+    "spark-chain-back.txt": f"recovery-line {CHAIN} --at query/0=2",
+    "spark-chain-back.json": f"recovery-line {CHAIN} --at query/0=2 --json",
+    "spark-chain-unknown.txt": "recovery-line sample_logs/spark-chain/clean --with sample_logs/spark-wordcount",
     "sample_logs/spark-state-hdfs/expected.json": f"recovery-line {HDFS} --json",
     "sample_logs/spark-state-rocksdb/expected.json": f"recovery-line {ROCKSDB} --json",
     "spark-state-chain.txt": "chain sample_logs/spark-state-hdfs",
@@ -232,7 +239,7 @@ EXITS = (
         ),
         3,
     )
-    | {"patent-chain-8.txt": 4, "impact-unknown.txt": 5}
+    | {"patent-chain-8.txt": 4, "impact-unknown.txt": 5, "spark-chain-unknown.txt": 5}
     | dict.fromkeys(("sample_logs/kafka-streams-state/expected.json", "kafka-streams.txt"), 3)
     | dict.fromkeys(
         ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json", "cec-inspect.txt"), 3

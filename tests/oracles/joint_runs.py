@@ -14,6 +14,7 @@ from typing import Literal
 
 Sink = Literal["topic", "skips", "overwrites"]
 Content = tuple[int, int, str]
+SINKS: tuple[Sink, ...] = ("topic", "skips", "skips", "overwrites")
 OUTSIDE = -1
 FAR = 60
 """More of each input than any crashed run has read."""
@@ -61,7 +62,7 @@ def crashed(chance: random.Random) -> list[Job]:
         inputs = chance.sample(others, min(len(others), chance.choice((1, 1, 2))))
         if not inputs or chance.random() < 0.3:
             inputs.append(OUTSIDE)
-        sink = chance.choice(("topic", "skips", "skips", "overwrites"))
+        sink = chance.choice(SINKS)
         jobs.append(Job(inputs, sink, chance.random() < 0.3, sink != "topic" and chance.random() < 0.8))
     for job in jobs:
         job.states.append(State(0, 0))

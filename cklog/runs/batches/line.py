@@ -172,7 +172,7 @@ def _run_action(plan: BatchPlan) -> RunAction:
         chosen=None if plan.committed < 0 else f"batch {plan.committed}",
         chosen_time=time,
         age_ms=None if time is None or last is None else max(last - time, 0),
-        command=_removal(plan.remove),
+        command=removal_command(plan.remove),
         note=_note(plan),
         read_again=sum(n for n in known if n is not None),
         reads_more=bool(plan.lost_plans) or (plan.planned is not None and None in known),
@@ -185,7 +185,7 @@ _MOST_REMOVED = 100
 """Files of one command; more of them are listed in `details.remove` only."""
 
 
-def _removal(paths: tuple[str, ...]) -> str | None:
+def removal_command(paths: tuple[str, ...]) -> str | None:
     """Return the command that removes files from a copy of the checkpoint folder; None: there are none, or too many."""
     if not 0 < len(paths) <= _MOST_REMOVED:
         return None
@@ -196,7 +196,7 @@ def _note(plan: BatchPlan) -> str:
     if plan.unjudged:
         return plan.unjudged
     if plan.remove:
-        listed = "these files" if _removal(plan.remove) else f"the {len(plan.remove)} files of details.remove"
+        listed = "these files" if removal_command(plan.remove) else f"the {len(plan.remove)} files of details.remove"
         log = "" if plan.sink is not None else ", and the same batches from a file sink's log, if there is one"
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
     if plan.fails:

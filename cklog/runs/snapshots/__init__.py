@@ -12,6 +12,7 @@
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints
 * `impact`: what a restore does to the results of sinks
+* `feeds`: what jobs read of others as of each snapshot
 * `retention`: which files nothing needs
 * `kept`: which snapshots stay, or would if they were mended
 * `runbook`: steps that take a job from a crash to its restore

@@ -1,0 +1,1 @@
+"""Jobs that feed each other: real queries in a chain, killed and restarted."""
