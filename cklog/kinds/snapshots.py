@@ -71,9 +71,8 @@ class SnapshotsKind(Kind):
 
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.snapshots.feeds import snapshot_feeds
-        from cklog.runs.snapshots.plan import plan_snapshots
 
-        return snapshot_feeds(self._parser, plan_snapshots(self._parser, self._opened.reading, question), most)
+        return snapshot_feeds(self._parser, self._plan(question), most)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runbook.tables import steps_with_tables
@@ -120,5 +119,5 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.sinks import snapshot_line
         from cklog.sink_tables.naming import open_tables
 
-        asked = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
-        return with_tables(found, asked.restart, "checkpoint", open_tables(question.sinks))
+        line = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
+        return with_tables(found, line.restart, "checkpoint", open_tables(question.sinks))

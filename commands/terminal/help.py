@@ -25,7 +25,17 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
             "--no-check-files",
             "--check-contents",
         ),
-        *("--with", "--kafka", "--channel", "--group", "--sink", "--source-from", "--taken", "--job-log", "--max-memory"),
+        *(
+            "--with",
+            "--kafka",
+            "--channel",
+            "--group",
+            "--sink",
+            "--source-from",
+            "--taken",
+            "--job-log",
+            "--max-memory",
+        ),
     ),
     "Time to recover": ("--read-rate", "--replay-rate", "--input-rate", "--max-recovery-time"),
     "How to print": (

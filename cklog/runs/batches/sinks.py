@@ -14,8 +14,8 @@ from cklog.sink_tables.model import Restart
 def batch_restart(plan: BatchPlan) -> Restart:
     """Return what a restart offers to tables: the batch in flight with its stored range, and new ones after it.
 
-    Batches between the newest commit and the newest plan do not run again: they lie before the line. A query that tracks
-    its progress now and then reads under the number in flight what it had read under several.
+    Batches between the newest commit and the newest plan do not run again: they lie before the line. A query that
+    tracks its progress now and then reads under the number in flight what it had read under several.
     """
     query = plan.query_id or ""
     planned = plan.planned

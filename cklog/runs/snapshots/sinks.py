@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from importlib import import_module
+from collections.abc import Iterable
 
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.sink_tables import Pending
 from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.pending import FILES, waiting_in
 from cklog.runs.snapshots.plan import SnapshotPlan, job_named
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.sink_tables.beside import AskedLine
@@ -92,11 +92,9 @@ def _without_state(parser: OffersSnapshots, group: Candidates) -> Restart:
 def _pending(
     parser: OffersSnapshots, plan: SnapshotPlan, judged: JudgedSnapshot, check_files: bool
 ) -> tuple[Pending, ...] | None:
-    """What the state has pending for tables; None: nobody reads it, or it could not be read."""
+    """What the state has pending for tables; None: it could not be read."""
     table = plan.survey.tables.get(judged.folder.path)
-    try:
-        reader = import_module("cklog.runs.snapshots.pending")
-    except ModuleNotFoundError:
+    if table is None:
         return None
-    found: Sequence[Pending] = () if table is None else reader.pending_of(parser, judged, table, check_files)
-    return None if table is None else tuple(found)
+    waiting = waiting_in(parser, judged, table, check_files)
+    return tuple(one.pending for one in waiting if one.commits and one.form != FILES)
