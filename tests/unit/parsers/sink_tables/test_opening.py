@@ -14,8 +14,8 @@ import pytest
 from cklog import storage
 from cklog.errors import CklogError, NotFound, OverBudget, Unreadable, UsageError
 from cklog.parsers.sink_tables.opening import read_table
-from tests.builders.hudi_tables import HudiTable, sink
-from tests.builders.sink_tables import append, delta_commit, flink, iceberg_table, place
+from tests.builders.lakes.hudi_tables import HudiTable, sink
+from tests.builders.lakes.sink_tables import append, delta_commit, flink, iceberg_table, place
 
 PAIMON = Path(__file__).parent / "paimon" / "stream"
 
