@@ -1,6 +1,7 @@
-"""Checksums that several formats share, and what they guard, on bytes. What a format does with a wrong one is its own
-business.
+"""Checksums and encodings that several formats share, and what they guard, on bytes. What a format does with a wrong
+one is its own business.
 
+- `avro`: Avro's files of records, by the schema that each carries
 - `hadoop_crc`: the `.NAME.crc` side files that Hadoop's local file system writes beside its files
 - `sst`, `record_log`, `block_checksums`: tables of RocksDB, its log format, and the checksums of both
 - `leveldb_table`: what LevelDB would allocate to read a table

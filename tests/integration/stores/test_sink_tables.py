@@ -12,8 +12,8 @@ from cklog.inputs.sink_tables import SinkTable
 from cklog.parsers.sink_tables.opening import read_table
 from cklog.stores.places import numbered
 from cklog.stores.store import store_of
-from tests.builders.hudi_tables import HudiTable, sink
-from tests.builders.sink_tables import append, delta_commit, flink, iceberg_table, place
+from tests.builders.lakes.hudi_tables import HudiTable, sink
+from tests.builders.lakes.sink_tables import append, delta_commit, flink, iceberg_table, place
 from tests.integration.stores.server import ObjectStore
 
 PAIMON = Path(__file__).parents[2] / "unit" / "parsers" / "sink_tables" / "paimon" / "stream"

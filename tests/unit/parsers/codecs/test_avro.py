@@ -10,8 +10,8 @@ import pytest
 from cklog.budgets import Budgets, budgets, use
 from cklog.errors import OverBudget
 from cklog.parsers.codecs.avro import NotAvro, records_of
-from tests.builders.avro import SYNC, container, long
-from tests.builders.sink_tables import append, iceberg_table, place
+from tests.builders.lakes.avro import SYNC, container, long
+from tests.builders.lakes.sink_tables import append, iceberg_table, place
 
 TREE: Any = {"type": "record", "name": "Tree", "fields": [{"name": "under", "type": ["null", "Tree"]}]}
 

@@ -1,0 +1,1 @@
+"""Tables that jobs write to, each format against its own library, or what that wrote."""

@@ -18,7 +18,7 @@ import pytest
 from cklog.errors import NotFound, Unreadable, UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, Writer
 from cklog.parsers.sink_tables.opening import read_table
-from tests.builders.sink_tables import delta_commit, without_data
+from tests.builders.lakes.sink_tables import delta_commit, without_data
 
 deltalake = pytest.importorskip("deltalake")
 

@@ -10,7 +10,7 @@ import pytest
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, Writer
 from cklog.parsers.sink_tables.opening import read_table
-from tests.builders.hudi_tables import HudiTable, sink
+from tests.builders.lakes.hudi_tables import HudiTable, sink
 
 QUERY = Writer("query", "batch")
 DAY = "20260101"

@@ -16,7 +16,7 @@ from cklog.budgets import Budgets, budgets, use
 from cklog.errors import CorruptInput, NotFound, OverBudget, Unreadable, UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, Writer
 from cklog.parsers.sink_tables.opening import read_table
-from tests.builders.sink_tables import CONNECT, ROWS, append, flink, iceberg_table, place, spark, without_data
+from tests.builders.lakes.sink_tables import CONNECT, ROWS, append, flink, iceberg_table, place, spark, without_data
 
 pytest.importorskip("pyiceberg")
 

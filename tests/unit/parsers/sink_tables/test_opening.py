@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cklog import storage
-from cklog.errors import CklogError, NotFound, Unreadable, UsageError
+from cklog.errors import CklogError, NotFound, OverBudget, Unreadable, UsageError
 from cklog.parsers.sink_tables.opening import read_table
-from tests.builders.hudi_tables import HudiTable, sink
-from tests.builders.sink_tables import append, delta_commit, flink, iceberg_table, place
+from tests.builders.lakes.hudi_tables import HudiTable, sink
+from tests.builders.lakes.sink_tables import append, delta_commit, flink, iceberg_table, place
 
 PAIMON = Path(__file__).parent / "paimon" / "stream"
 
@@ -120,3 +120,13 @@ def test_damage_anywhere(tmp_path: Path, name: str, seed: int) -> None:
     except CklogError as error:
         refused = error
     assert refused is None or refused.exit_code in (2, 5, 65, 66)
+
+
+@pytest.mark.parametrize(("name", "file"), [("paimon", "snapshot/snapshot-9"), ("delta", f"_delta_log/{9:020}.json")])
+def test_files_that_are_too_large(tmp_path: Path, name: str, file: str) -> None:
+    """A file of a terabyte, of which the disk has nothing, is refused before anything of it is read."""
+    folder = FORMATS[name](tmp_path)
+    with (folder / file).open("wb") as made:
+        made.truncate(1 << 40)
+    with pytest.raises(OverBudget, match=file):
+        read_table(str(folder))

@@ -1,4 +1,4 @@
-"""Tables of Paimon, written by pypaimon in an environment of its own (tests/builders/paimon_tables.py)."""
+"""Tables of Paimon, written by pypaimon in an environment of its own (tests/builders/lakes/paimon_tables.py)."""
 
 from __future__ import annotations
 

@@ -65,3 +65,13 @@ def test_a_text_of_a_dictionary_weighs_as_often_as_it_is_there(
         batches_of(path, 100)
     with_batch_budget(monkeypatch, 400_000)
     assert sum(batch.num_rows for batch in batches_of(path, 100)) == 100
+
+
+@pytest.mark.parametrize("rows", [[None, None], [None, {"app": "a"}]])
+def test_members_of_a_struct_that_is_null_are_no_values(tmp_path: Path, rows: list[dict[str, str] | None]) -> None:
+    """A member that may not be null itself has no text in a dictionary where its struct is null, and is no damage."""
+    path = tmp_path / "x.parquet"
+    kind = pa.struct([pa.field("app", pa.string(), nullable=False)])
+    pq.write_table(pa.table({"txn": pa.array(rows, kind)}), path)
+    (batch,) = batches_of(path, 512)
+    assert batch.column("txn").to_pylist() == rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.builders.avro import container
+from tests.builders.lakes.avro import container
 
 _TEXT, _LONG = ["null", "string"], ["null", "long"]
 

@@ -1,0 +1,1 @@
+"""Tables that jobs write to: by their formats' libraries where these write, else by the format."""
