@@ -119,5 +119,5 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.sinks import snapshot_line
         from cklog.sink_tables.naming import open_tables
 
-        line = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
-        return with_tables(found, line.restart, "checkpoint", open_tables(question.sinks))
+        held = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
+        return with_tables(found, held.restart, "checkpoint", open_tables(question.sinks))

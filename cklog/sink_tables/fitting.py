@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from cklog.inputs.sink_tables import Pending, SinkTable
-from cklog.sink_tables.held import numbers_of
+from cklog.sink_tables.held import Account
 from cklog.sink_tables.judge import judge
 from cklog.sink_tables.model import Restart, Rollback, SinkFit
 from cklog.sink_tables.numbers import spans_of
-from cklog.sink_tables.rollback import gone_to, places_of, statements
+from cklog.sink_tables.rollback import candidates, gone_to, statements
 
 MOST_LINES = 200
 """Older lines that are asked for, at the most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NamedTable:
     """A table of a job, what `--sink` calls it, and the ids that it may call the job by."""
 
@@ -28,10 +29,15 @@ class NamedTable:
     table: SinkTable
     known: tuple[str, ...] = ()
 
+    @cached_property
+    def account(self) -> Account:
+        """Look through the table, once."""
+        return Account(self.table)
+
 
 def fits(tables: Sequence[NamedTable], restart: Restart) -> list[SinkFit]:
     """Hold a restart against all tables, each with what the state has pending for it."""
-    return [fit for one in tables for fit in judge(one.table, _for_one(tables, one, restart), one.name, one.known)]
+    return [fit for one in tables for fit in judge(one.account, _for_one(tables, one, restart), one.name, one.known)]
 
 
 def _for_one(tables: Sequence[NamedTable], one: NamedTable, restart: Restart) -> Restart:
@@ -81,7 +87,7 @@ def rollbacks_for(tables: Sequence[NamedTable], restart: Restart) -> list[tuple[
     found = []
     for one in tables:
         mine = _for_one(tables, one, restart)
-        if all_agree(judge(one.table, mine, one.name, one.known)):
+        if all_agree(judge(one.account, mine, one.name, one.known)):
             continue
         back = _rollback(one, mine)
         if back is None:
@@ -92,21 +98,21 @@ def rollbacks_for(tables: Sequence[NamedTable], restart: Restart) -> list[tuple[
 
 def _rollback(one: NamedTable, restart: Restart) -> Rollback | None:
     """The newest commit to go to so that a table agrees with a line."""
-    table = one.table
-    places = places_of(table)
-    writers = {s.writer for c in table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
-    top = max(restart.line, restart.same_to)
-    late = next((at for at in places if any(n > top for n in numbers_of(table.commits[at], writers))), None)
-    before = [at for at in places if late is None or at < late]
-    for place in dict.fromkeys([*reversed(places[-_MOST_COMMITS:]), *reversed(before[-_MOST_COMMITS:])]):
+    table, ids = one.table, _ids(one, restart)
+    writers = [writer for writer in one.account.writers if writer.id in ids]
+    numbers = one.account.numbers(writers)
+    tried: set[int] = set()
+    for top in {max(restart.line, restart.same_to), restart.line}:  # what runs again as it was may stay, or has to go
+        tried.update(candidates(table, {place for place, number in numbers if number > top})[:_MOST_COMMITS])
+    for place in sorted(tried, reverse=True):
         back = gone_to(table, place)
-        if all_agree(judge(back, restart, one.name, one.known)):
+        if all_agree(judge(Account(back), restart, one.name, one.known)):
             return _told(one, restart, place, back)
     return None
 
 
 _MOST_COMMITS = 20
-"""Commits that are tried: the newest, and those before the first one behind the line, which nearly always do."""
+"""Commits that are tried: one of each stretch between two restores."""
 
 
 def _ids(one: NamedTable, restart: Restart) -> set[str]:
@@ -116,8 +122,11 @@ def _ids(one: NamedTable, restart: Restart) -> set[str]:
 def _told(one: NamedTable, restart: Restart, place: int, back: SinkTable) -> Rollback:
     commit, pairs = one.table.commits[place], zip(one.table.commits, back.commits, strict=True)
     taken_back = [now for now, then in pairs if then.undone and not now.undone and now.operation != "restore"]
-    ours = {s.writer for c in one.table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
-    numbers = spans_of((n, n + 1) for c in taken_back for n in numbers_of(c, ours))
+    ids = _ids(one, restart)
+    ours = {writer for writer in one.account.writers if writer.id in ids}
+    numbers = spans_of(
+        (s.number, s.number + 1) for c in taken_back for s in c.stamps if s.writer in ours and s.number is not None
+    )
     others = tuple(c.id for c in taken_back if not any(stamp.writer in ours for stamp in c.stamps))
     later = tuple(c.id for c in reversed(taken_back))
     name = one.table.uri.removeprefix("catalog:") if one.table.uri.startswith("catalog:") else one.name or "<db.table>"

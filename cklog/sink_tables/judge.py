@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cklog.inputs.sink_tables import Pending, SinkTable, TableCommit, Writer
-from cklog.sink_tables.held import FIRST, Held, held_by
+from cklog.inputs.sink_tables import Pending, SinkTable, Writer
+from cklog.sink_tables.held import FIRST, Account, Held
 from cklog.sink_tables.model import (
     HARMS,
     LOSES,
     Fate,
     Guarantee,
-    OtherWriter,
     Outcome,
     PendingFate,
     Restart,
@@ -23,25 +22,24 @@ from cklog.sink_tables.numbers import END, Spans, common, has, spans_of, within,
 from cklog.sink_tables.rules import Rule, rule_of, same_numbers
 
 
-def judge(table: SinkTable, restart: Restart, name: str = "", known: Sequence[str] = ()) -> list[SinkFit]:
+def judge(account: Account, restart: Restart, name: str = "", known: Sequence[str] = ()) -> list[SinkFit]:
     """Hold a restart against a table; one answer for each operator of the job that writes to it.
 
     Parameters
     ----------
     known : ids that the table may call the job by, beside those of the restart: what `--sink NAME=` says
     """
-    found = _writers(table, restart, known)
+    found = _writers(account, restart, known)
     operators = sorted({writer.operator for writer in found}) or [""]
-    return [_judged(table, restart, name, operator, found) for operator in operators]
+    return [_judged(account, restart, (name, *known), operator, found) for operator in operators]
 
 
-def _writers(table: SinkTable, restart: Restart, known: Sequence[str]) -> frozenset[Writer]:
+def _writers(account: Account, restart: Restart, known: Sequence[str]) -> frozenset[Writer]:
     """What the table calls the job: the ids that are known, or its only writer, where those are the sink's own."""
-    there = {stamp.writer for commit in table.commits for stamp in commit.stamps} | set(table.remembers)
-    fitting = {writer for writer in there if same_numbers(restart.counts, writer.counts)}
+    fitting = {writer for writer in account.writers if same_numbers(restart.counts, writer.counts)}
     ids = restart.writers | {restart.asks} | set(known) | {p.writer.id for p in restart.pending or () if p.writer}
     ours = {writer for writer in fitting if writer.id in ids}
-    if not ours and rule_of(restart.counts, table.format).asks_user and len({w.id for w in fitting}) == 1:
+    if not ours and rule_of(restart.counts, account.table.format).asks_user and len({w.id for w in fitting}) == 1:
         ours = fitting
     return frozenset(ours)
 
@@ -60,21 +58,24 @@ class _Case:
     why: tuple[str, ...]
 
 
-def _judged(table: SinkTable, restart: Restart, name: str, operator: str, found: frozenset[Writer]) -> SinkFit:
+def _judged(
+    account: Account, restart: Restart, names: tuple[str, ...], operator: str, found: frozenset[Writer]
+) -> SinkFit:
+    table = account.table
     writers = frozenset(writer for writer in found if writer.operator in ("", operator))
     rule = rule_of(restart.counts, table.format)
-    asked = _asked(restart, writers, rule)
+    asked = _asked(restart, writers, rule, names[1:])
     remembers = max((table.remembers.get(w, -1) for w in asked), default=-1)
     pending = tuple(p for p in restart.pending or () if _is_for(p, operator))
-    held = held_by(table, writers)
+    held = account.held(writers)
     forgot = table.expired and not asked & set(table.remembers)
-    why = tuple(_why(table, restart, writers, pending, forgot, operator))
+    why = tuple(_why(account, restart, writers, pending, forgot, operator))
     case = _Case(table, restart, rule, held, pending, remembers, forgot, why)
     told = [_pending_fate(case, p) for p in pending]
     outcomes = tuple(_unnumbered(case) if set(why) & set(_UNNUMBERED) else _outcomes(case, told))
     newest = held.newest
     return SinkFit(
-        name=name,
+        name=names[0],
         uri=table.uri,
         format=table.format,
         branch=table.branch,
@@ -87,7 +88,7 @@ def _judged(table: SinkTable, restart: Restart, name: str, operator: str, found:
         remembers=None if remembers < 0 else remembers,
         outcomes=outcomes,
         pending=tuple(told),
-        others=_others(table, writers, held),
+        others=account.others(writers),
         agrees=_agrees(outcomes, why),
         guarantee=_guarantee(outcomes, why, proven=True),
         at_best=_guarantee(outcomes, why, proven=False),
@@ -95,14 +96,14 @@ def _judged(table: SinkTable, restart: Restart, name: str, operator: str, found:
     )
 
 
-def _asked(restart: Restart, writers: frozenset[Writer], rule: Rule) -> frozenset[Writer]:
+def _asked(restart: Restart, writers: frozenset[Writer], rule: Rule, known: Sequence[str]) -> frozenset[Writer]:
     """The writers that the sink asks for: the one that wrote the line; all, where only the state knows which.
 
     A job without state should ask for none; sinks that did ask all the same are known.
     """
     if restart.without_state:
         return writers
-    mine = frozenset(writer for writer in writers if writer.id == restart.asks)
+    mine = frozenset(writer for writer in writers if writer.id in (restart.asks, *known))
     named = {p.writer.id for p in restart.pending or () if p.writer is not None}
     told = frozenset(writer for writer in writers if writer.id in named)
     if told:
@@ -204,7 +205,7 @@ def _each(fate: Fate, spans: Spans, strength: Strength = "sure") -> Iterable[Out
 
 
 def _why(
-    table: SinkTable,
+    account: Account,
     restart: Restart,
     writers: frozenset[Writer],
     pending: Sequence[Pending],
@@ -212,19 +213,16 @@ def _why(
     operator: str,
 ) -> Iterable[str]:
     """Why it cannot be told whether table and line agree."""
-    stamps = [
-        s for c in table.commits if not c.undone for s in c.stamps if same_numbers(restart.counts, s.writer.counts)
-    ]
+    table = account.table
+    tops = {writer: top for writer, top in account.tops.items() if same_numbers(restart.counts, writer.counts)}
     always = restart.counts == "checkpoint" and table.format in ("iceberg", "paimon")  # its sinks stamp every commit
     if restart.counts == "batch" and table.format == "paimon":
         yield "not-numbered"
-    elif not writers and stamps:
+    elif not writers and tops:
         yield "other-writer"
     elif not writers and table.commits and not always and not table.expired:
         yield "not-stamped"
-    elif operator and any(
-        s.writer not in writers and s.writer.operator == operator and (s.number or 0) > restart.line for s in stamps
-    ):
+    elif operator and any(w.operator == operator and top > restart.line for w, top in tops.items() if w not in writers):
         yield "other-attempt"
     if forgot:
         yield "forgotten"
@@ -232,21 +230,6 @@ def _why(
         yield "pending-not-read"
     if any(p.number is None for p in pending):
         yield "pending-not-numbered"
-
-
-def _others(table: SinkTable, writers: frozenset[Writer], held: Held) -> tuple[OtherWriter, ...]:
-    """Who else committed since the job's first commit; the oldest first."""
-    found: dict[str, list[TableCommit]] = {}
-    for commit in table.commits[held.first or 0 :]:
-        if commit.undone or any(stamp.writer in writers for stamp in commit.stamps):
-            continue
-        names = [stamp.writer.id for stamp in commit.stamps] or [f"({commit.operation})"]
-        found.setdefault(names[0], []).append(commit)
-    rows = (OtherWriter(name, len(all_), all_[0].id, all_[-1].id, all_[-1].time) for name, all_ in found.items())
-    return tuple(list(rows)[:_MOST_OTHERS])
-
-
-_MOST_OTHERS = 100
 
 
 def _agrees(outcomes: Sequence[Outcome], why: Sequence[str]) -> bool | None:

@@ -7,18 +7,39 @@ ones all the same, so that what is to be written again is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from cklog.inputs.sink_tables import SinkTable, Writer
 from cklog.sink_tables.rules import UNNUMBERED, rule_of
 
 
-def places_of(table: SinkTable) -> list[int]:
-    """Return the commits that a table can go to: those of its head; of Delta, which tells what it restored, all."""
+def candidates(table: SinkTable, late: Container[int]) -> list[int]:
+    """Return the commits to which a table may go, the newest first: of each stretch the last one before a `late` one.
+
+    A stretch ends where the table was restored; only Delta says what it restored then, so that of other formats none
+    but the commits of the head are known. Going further back than to the last one before what is too new helps nobody.
+
+    Parameters
+    ----------
+    late : places of commits that are newer than the line
+    """
     if table.format != "delta":
-        return [place for place, commit in enumerate(table.commits) if not commit.undone]
-    return list(range(len(table.commits)))
+        stretches = [[place for place, commit in enumerate(table.commits) if not commit.undone]]
+    else:
+        starts = [0, *(at for at, commit in enumerate(table.commits) if commit.operation == "restore")]
+        ends = [*starts[1:], len(table.commits)]
+        stretches = [list(range(start, end)) for start, end in zip(starts, ends, strict=True)]
+    found = []
+    for stretch in reversed(stretches):
+        place = None
+        for at in stretch:
+            if at in late:
+                break
+            place = at
+        if place is not None:
+            found.append(place)
+    return found
 
 
 def gone_to(table: SinkTable, place: int) -> SinkTable:

@@ -151,9 +151,10 @@ def flink_job(random: Random, formats: list[TableFormat], attempts: int, fixed: 
     At checkpoint n its state names what the sink was not told to commit; a notification may be lost, and then the next
     one commits more. `fixed`: all attempts have one id.
     """
-    ends, made = {0: 0}, {}
+    ends = {0: 0}
     wrote: dict[int, str] = {}
     lines: list[int] = []
+    made: dict[int, list[int]] = {}
     pendings: dict[int, dict[int, list[int]]] = {}
     tables = [Table(format) for format in formats]
     open_: list[dict[int, list[int]]] = [{} for _ in tables]

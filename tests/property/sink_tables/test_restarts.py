@@ -9,6 +9,7 @@ import pytest
 
 from cklog.inputs.sink_tables import Pending, TableFormat
 from cklog.sink_tables.fitting import NamedTable, all_agree, fits, line_that_fits, rollbacks_for
+from cklog.sink_tables.held import Account
 from cklog.sink_tables.judge import judge
 from cklog.sink_tables.model import HARMS, Restart, SinkFit
 from tests.oracles.sink_runs import Job, Table, damage, flink_job, spark_job, ways_on, writer_of
@@ -43,7 +44,7 @@ def outcomes_of(job: Job, line: int, table: Table) -> tuple[bool, bool]:
 
 
 def fit_of(job: Job, line: int, place: int) -> SinkFit:
-    (found,) = judge(job.tables[place].view(), restart_from(job, line, place))
+    (found,) = judge(Account(job.tables[place].view()), restart_from(job, line, place))
     return found
 
 

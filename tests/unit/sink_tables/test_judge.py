@@ -9,6 +9,7 @@ import pytest
 from cklog.inputs.sink_tables import Pending, SinkTable, Stamp, TableCommit, TableFormat, Writer
 from cklog.sink_tables.findings import fit_findings
 from cklog.sink_tables.fitting import NamedTable, line_that_fits, rollbacks_for
+from cklog.sink_tables.held import Account
 from cklog.sink_tables.judge import judge
 from cklog.sink_tables.model import Outcome, Restart, SinkFit
 
@@ -39,7 +40,7 @@ def spark(line: int, same: int | None = None, **more: object) -> Restart:
 
 
 def fit(found: SinkTable, restart: Restart) -> SinkFit:
-    (one,) = judge(found, restart, "t")
+    (one,) = judge(Account(found), restart, "t")
     return one
 
 
