@@ -24,7 +24,7 @@ def foretold(
     """How often the records of each unit may be in the table, by the outcomes of its number.
 
     What is sure leaves one answer; what may be, that or once; what is unknown, any. What nothing is said of is there
-    once.
+    once, unless nothing can be said of the table.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ def foretold(
     number_of : under which number a unit is offered to the table
     """
     outcomes = [outcome for sink in sinks for outcome in sink["outcomes"]]
-    return {unit: _told(outcomes, number_of(unit)) for unit in range(units)}
+    blind = any(word in ("not-stamped", "not-numbered") for sink in sinks for word in sink["why"])
+    return {unit: _told(outcomes, number_of(unit)) or (_ANY if blind else _ONCE) for unit in range(units)}
 
 
 def _told(outcomes: Sequence[Mapping[str, Any]], number: int) -> frozenset[int]:
@@ -42,7 +43,7 @@ def _told(outcomes: Sequence[Mapping[str, Any]], number: int) -> frozenset[int]:
     for outcome in mine:
         times = _TIMES[outcome["fate"]]
         allowed |= {"sure": times, "may": times | _ONCE, "unknown": _ANY}[outcome["strength"]]
-    return allowed or _ONCE
+    return allowed
 
 
 def offered_under(checkpoint: Path, reads_files: bool) -> Callable[[int], int]:
