@@ -159,10 +159,10 @@ def test_what_cannot_be_asked_is_refused(words: tuple[object, ...], code: int) -
 BROKER = SAMPLES / "kafka-broker"
 
 
-@pytest.mark.parametrize(
-    ("newest", "point", "id"), [(10_000, "batch 0", ""), (20, "batch 1", ""), (0, "batch 1", "joint-lost")]
-)
-def test_a_broker_that_lost_messages_takes_their_reader_back(tmp_path: Path, newest: int, point: str, id: str) -> None:
+@pytest.mark.parametrize(("newest", "point", "lost"), [(10_000, "batch 0", 0), (20, "batch 1", 0), (0, "batch 1", 1)])
+def test_a_broker_that_lost_messages_takes_their_reader_back(
+    tmp_path: Path, newest: int, point: str, lost: int
+) -> None:
     first = query(tmp_path / "ingest", [{"raw": {"0": 5}}], {"orders": {"rule": "appends"}})
     second = query(tmp_path / "bill", [{"orders": {"0": min(newest, 12)}}, {"orders": {"0": newest}}])
     _, answer = ask(first, "--with", second, "--kafka", BROKER)
