@@ -154,3 +154,24 @@ def test_a_manifest_that_says_nothing_of_use_is_refused(tmp_path: Path, text: st
 def test_what_cannot_be_asked_is_refused(words: tuple[object, ...], code: int) -> None:
     ended, _ = ask(CHAIN / "clean", *words)
     assert ended.code == code, ended.err
+
+
+BROKER = SAMPLES / "kafka-broker"
+
+
+@pytest.mark.parametrize(("newest", "point", "lost"), [(10_000, "batch 0", 0), (20, "batch 1", 0), (0, "batch 1", 1)])
+def test_a_broker_that_lost_messages_takes_their_reader_back(
+    tmp_path: Path, newest: int, point: str, lost: int
+) -> None:
+    first = query(tmp_path / "ingest", [{"raw": {"0": 5}}], {"orders": {"rule": "appends"}})
+    second = query(tmp_path / "bill", [{"orders": {"0": min(newest, 12)}}, {"orders": {"0": newest}}])
+    _, answer = ask(first, "--with", second, "--kafka", BROKER)
+    assert points(answer)["bill"] == point
+    assert [f["id"] for f in answer["findings"]].count("joint-lost") == lost
+
+
+def test_snapshots_of_flink_are_points_of_a_reader(tmp_path: Path) -> None:
+    first = query(tmp_path / "ingest", [{"raw": {"0": 5}}], {"orders": {"rule": "appends"}})
+    _, answer = ask(first, "--with", SAMPLES / "flink-orders")
+    assert points(answer) == {"ingest": "batch 0", "flink-orders": "chk-13"}
+    assert {row["output"][0] for row in answer["result"]["details"]["joint_links"]} == {f"orders-{n}" for n in range(4)}
