@@ -13,4 +13,5 @@ is held against each table: what will come twice, once or never, which line fits
 - `findings`: what is wrong, as findings and in sentences
 - `naming`: `--sink NAME=URI`, and tables opened by what the parsers offer
 - `beside`: a line with what the tables say
+- `view`: what they say, as sentences and rows
 """

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cklog.parsers.flink.derived import operator_id
-from tests.builders.java_bytes import blob as blob
-from tests.builders.java_bytes import described_list
-from tests.builders.java_bytes import i32 as i32
-from tests.builders.java_bytes import i64 as i64
-from tests.builders.java_bytes import offsets as offsets
-from tests.builders.java_bytes import simple_serializer as simple_serializer
-from tests.builders.java_bytes import utf as utf
+from tests.builders.sinks.java_bytes import blob as blob
+from tests.builders.sinks.java_bytes import described_list
+from tests.builders.sinks.java_bytes import i32 as i32
+from tests.builders.sinks.java_bytes import i64 as i64
+from tests.builders.sinks.java_bytes import offsets as offsets
+from tests.builders.sinks.java_bytes import simple_serializer as simple_serializer
+from tests.builders.sinks.java_bytes import utf as utf
 
 Cells = dict[str, Any]
 MAGIC, MASTER_MAGIC = bytes.fromhex("4960672d"), bytes.fromhex("c96b1696")

@@ -8,6 +8,7 @@
 * `line`: the same as a line, and a given line proved
 * `state`: what snapshots hold: offsets, transactions, data in flight
 * `pending`: what snapshots have for sinks that is not committed yet, and whether it is there
+* `sinks`: a line as the job's sinks see it
 * `findings`: what is wrong, in sentences
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from tests.builders.flink import COLLECTOR, i32, i64, listed, utf, versioned
-from tests.builders.java_bytes import blob
+from tests.builders.sinks.java_bytes import blob
 
 JOB, OPERATOR = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SCHEMA = (
