@@ -135,6 +135,7 @@ class Pending:
     `files` : the files that it names (manifests, data files), by their stored paths
     `missing` : those of them that are not there; None: nobody could look
     `version` : of the committable's format, where it is not understood any further
+    `renamed` : the sink offers it under the id of the job that restores it, of which the table may know nothing
     """
 
     sink: str
@@ -143,3 +144,4 @@ class Pending:
     files: tuple[str, ...] = ()
     missing: tuple[str, ...] | None = None
     version: int | None = None
+    renamed: bool = False

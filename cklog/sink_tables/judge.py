@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cklog.inputs.sink_tables import Pending, SinkTable, Writer
 from cklog.sink_tables.held import FIRST, Account, Held
@@ -39,6 +39,9 @@ def _writers(account: Account, restart: Restart, known: Sequence[str]) -> frozen
     fitting = {writer for writer in account.writers if same_numbers(restart.counts, writer.counts)}
     ids = restart.writers | {restart.asks} | set(known) | {p.writer.id for p in restart.pending or () if p.writer}
     ours = {writer for writer in fitting if writer.id in ids}
+    named = any(p.writer is not None for p in restart.pending or ())
+    if named and account.table.expired:
+        return frozenset(ours)  # whom the state names may have written what is gone; nobody else's numbers are its own
     if not ours and rule_of(restart.counts, account.table.format).asks_user and len({w.id for w in fitting}) == 1:
         ours = fitting
     return frozenset(ours)
@@ -73,6 +76,8 @@ def _judged(
     case = _Case(table, restart, rule, held, pending, remembers, forgot, why)
     told = [_pending_fate(case, p) for p in pending]
     outcomes = tuple(_unnumbered(case) if set(why) & set(_UNNUMBERED) else _outcomes(case, told))
+    if _outlived(account, writers):
+        outcomes = tuple(replace(one, strength="unknown") if one.fate in LOSES else one for one in outcomes)
     newest = held.newest
     return SinkFit(
         name=names[0],
@@ -94,6 +99,13 @@ def _judged(
         at_best=_guarantee(outcomes, why, proven=False),
         why=why,
     )
+
+
+def _outlived(account: Account, writers: frozenset[Writer]) -> bool:
+    """Return whether a table remembers a number of which it has no commit any more: its rows may be there or not."""
+    remembers = account.table.remembers
+    newest = {w: max((number for _, number in account.numbers([w])), default=-1) for w in writers}
+    return account.table.expired and any(remembers.get(w, -1) > number for w, number in newest.items())
 
 
 def _asked(restart: Restart, writers: frozenset[Writer], rule: Rule, known: Sequence[str]) -> frozenset[Writer]:
@@ -124,6 +136,8 @@ def _pending_fate(case: _Case, pending: Pending) -> PendingFate:
     fate: Fate | None
     if n is None:
         fate = None
+    elif pending.renamed and has(held, n) and not pending.missing:
+        fate = "twice"
     elif n <= case.remembers:
         fate = "skipped" if has(held, n) else "skipped-wrongly"
     elif pending.missing:
@@ -136,9 +150,11 @@ def _pending_fate(case: _Case, pending: Pending) -> PendingFate:
 def _outcomes(case: _Case, pending: Sequence[PendingFate]) -> Iterable[Outcome]:
     """What becomes of every number: before the line, pending, run again as it was, and new; in this order."""
     yield from _missing(case)
-    for one in pending:
+    for offered, one in zip(case.pending, pending, strict=True):
         if one.number is not None and one.fate is not None:
             strength: Strength = "unknown" if case.forgot and one.fate == "written" else "sure"
+            if offered.renamed and one.fate == "twice":
+                strength = "may"  # a job that comes back under its old id is known
             yield Outcome(one.fate, one.number, one.number + 1, strength)
     line, same = case.restart.line, max(case.restart.same_to, case.restart.line)
     dropped = case.remembers + 1 if case.rule.drops_new is not False else 0
@@ -148,6 +164,8 @@ def _outcomes(case: _Case, pending: Sequence[PendingFate]) -> Iterable[Outcome]:
     yield from _each("skipped-wrongly", without(within(again, 0, dropped), held))
     yield from _each("twice", common(within(again, dropped, END), held))
     yield from _new(case, ((same + 1, END),), dropped)
+    if case.forgot:
+        yield from _each("twice", again, "unknown")
     if "other-writer" in case.why and line < 0:
         yield Outcome("twice", 0, None, "unknown")  # the same job under another id, perhaps
     fresh = without(within(((line + 1, END),), dropped, END), held)

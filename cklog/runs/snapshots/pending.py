@@ -182,6 +182,7 @@ def _waiting(
         files=files,
         missing=missing,
         version=first["version"],
+        renamed=first["form"] == DYNAMIC,
     )
     details = first["detail"] or "" if first["form"] == "paimon" else ""
     if first["form"] == FILES and not files:
