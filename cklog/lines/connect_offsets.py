@@ -24,10 +24,12 @@ def connect_body(line: RecoveryLine, connector: str = "", stored: bool = False) 
 
     Raises
     ------
-    UsageError : there are several connectors, none of this name, or the run has none at all
-    NothingToWrite : nothing tells where it resumes
+    UsageError : there are several connectors, none of this name, or the run has sources that are none
+    NothingToWrite : the line has no source, or nothing tells where it resumes
     """
     rows = line.details.get("connectors")
+    if not rows and not line.sources:
+        raise NothingToWrite("there is no source offset to export: the line has no source")
     if not isinstance(rows, list) or not rows:
         raise UsageError("connect-json: no offset of a connector is here", "it goes with folders of the format connect")
     names = sorted({row["connector"] for row in rows})

@@ -139,8 +139,8 @@ def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
     )
     found, writers = values(tmp_path)
     assert found == (
-        Pending("db.a", HERE, 17, (files[0],)),
-        Pending("db.b", HERE, 17, (files[1],)),
+        Pending("db.a", HERE, 17, (files[0],), renamed=True),
+        Pending("db.b", HERE, 17, (files[1],), renamed=True),
         Pending("older", Writer(sinks.JOB, "checkpoint", own), 16, (files[2],)),
         Pending("older", Writer(sinks.JOB, "checkpoint", own), 17, (), ()),
         Pending("other", None, 17, version=9),
