@@ -116,7 +116,7 @@ class Run(AbstractContextManager["Run"]):
 
     def recovery_line(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find the latest consistent line; with `kafka`, what the logs hold of its ranges."""
-        return self._concluded(self.kind.asked(question).recovery_line(question, kafka))
+        return self._concluded(self.kind.recovery_line(self.kind.asked(question), kafka))
 
     def joint_line(
         self, name: str, others: Mapping[str, Run], question: Question, kafka: KafkaLogs = KafkaLogs()
@@ -131,7 +131,7 @@ class Run(AbstractContextManager["Run"]):
 
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find offsets and ranges to replay from the latest consistent line."""
-        return self._concluded(self.kind.asked(question).replay(question, kafka))
+        return self._concluded(self.kind.replay(self.kind.asked(question), kafka))
 
     def runbook(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[Runbook]:
         """List what to do, step by step: stop, copy, check, restore, verify, and how each is undone."""
@@ -159,7 +159,7 @@ class Run(AbstractContextManager["Run"]):
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer[Verification]:
         """Prove or refute `line` from the input."""
-        return self._concluded(self.kind.asked(question).verify(line, maximal, question))
+        return self._concluded(self.kind.verify(line, maximal, self.kind.asked(question)))
 
     def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[Inspection]:
         """Say what is here, what is damaged, what is missing; of several runs below PATH, which they are."""
@@ -249,7 +249,7 @@ class Run(AbstractContextManager["Run"]):
         self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
     ) -> Answer[Impact | SinkImpact | None]:
         """Say what a crash and its recovery do to results: by a system log, or sink by sink of a distributed run."""
-        return self._concluded(self.kind.asked(question).impact(asked, question, kafka))
+        return self._concluded(self.kind.impact(asked, self.kind.asked(question), kafka))
 
     def guarantees(
         self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
@@ -257,7 +257,7 @@ class Run(AbstractContextManager["Run"]):
         """Say the same of guarantees alone: what can be kept, and what the next one would need."""
         from cklog.impact.sinks.guarantees import guarantees_only
 
-        return self._concluded(guarantees_only(self.kind.asked(question).impact(asked, question, kafka)))
+        return self._concluded(guarantees_only(self.kind.impact(asked, self.kind.asked(question), kafka)))
 
     def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Answer[Impact | None]:
         """Find the impact by a system log, and write the results with their trust to a new folder."""

@@ -9,6 +9,7 @@
 * `partitions`, `record_batches`: partitions of a broker, and their batches as rows
 * `stores`: state stores and the offsets beside them
 * `connectors`: offsets that source connectors have stored
+* `job_manifest`: what people say of a job of any format
 * `sink_tables`: tables that a job writes to, their commits and stamps
 * `feeds`: what a job reads of others and writes for them, as of each point to restart from
 * `pieces`: base and delta checkpoints

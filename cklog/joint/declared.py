@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 from cklog.errors import CorruptInput
 from cklog.inputs.feeds import Feeds, Output, Rule, Written
+from cklog.inputs.job_manifest import manifest_of
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.storage import Root
 
-_MANIFEST = "job.json"
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 
@@ -21,21 +20,15 @@ def declared_outputs(root: Root) -> dict[str, Rule]:
 
     Raises
     ------
-    CorruptInput : the manifest is no JSON, or `outputs` in it is not as docs/joint.md has it
+    CorruptInput : the manifest is no JSON object, or `outputs` in it is not as docs/joint.md has it
     """
-    if not any(entry.path == _MANIFEST for entry in root.list()):
-        return {}
-    try:
-        manifest = json.loads(root.read(_MANIFEST))
-        outputs = manifest.get("outputs", {}) if isinstance(manifest, dict) else {}
-    except (ValueError, RecursionError):
-        raise CorruptInput(f"{root.path}/{_MANIFEST}: no JSON", "mend it, or take it away") from None
+    outputs = manifest_of(root).get("outputs", {})
     found: dict[str, Rule] = {}
     for name, said in outputs.items() if isinstance(outputs, dict) else ():
         given = said.get("rule", "appends") if isinstance(said, dict) else "appends"
         rule = next((one for one in RULES if one == given), None)
         if rule is None:
-            told = f"{root.path}/{_MANIFEST}: outputs: {name}: rule must be one of {', '.join(RULES)}"
+            told = f"{root.path}/job.json: outputs: {name}: rule must be one of {', '.join(RULES)}"
             raise CorruptInput(told, "see docs/joint.md")
         found[name] = rule
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
@@ -79,14 +79,24 @@ class Kind:
         self._name = parser.name
         self._opened = opened
 
-    def asked(self, question: Question) -> Self:
-        """Return this kind; refuse options that are about something that runs of this kind do not have."""
+    def asked(self, question: Question) -> Question:
+        """Return a question with the tables that the run's manifest names, if it names none itself.
+
+        Raises
+        ------
+        UsageError : an option is about something that runs of this kind do not have
+        """
         path = self._opened.root.path
         if (question.source_from or question.taken) and not self.takes_positions:
             raise UsageError("--source-from and --taken are about connectors' offsets", f"{path} holds none")
         if question.sinks and not self.holds_tables:
             raise UsageError("--sink is about lines of Flink and Spark", f"{path} is a {self._name} folder")
-        return self
+        if question.sinks or not self.holds_tables:
+            return question
+        from cklog.inputs.job_manifest import declared_sinks
+
+        sinks = declared_sinks(self._opened.root)
+        return replace(question, sinks=sinks) if sinks else question
 
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""

@@ -52,7 +52,7 @@ def fit_findings(fit: SinkFit, unit: str) -> Iterable[Finding]:
             "silent-loss",
             "error",
             f"the table remembers {unit} {fit.remembers}, so what a restart writes as {_named(unit, lost)} "
-            f"{_be(lost) if sure else 'may be'} dropped without a word, and rows with it",
+            f"{'is' if sure else 'may be'} dropped without a word, and rows with it",
         )
     twice = _harm(fit, "twice")
     if twice:

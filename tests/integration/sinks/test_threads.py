@@ -7,6 +7,7 @@ cklog says beforehand is held against what the users found out.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,10 +177,6 @@ def test_hudi_says_the_batch() -> None:
     assert json.loads(said) == {"default_single_writer": "3"}
 
 
-OFFERED = "--sink" in cklog("recovery-line", "--help").out
-ASKED = pytest.mark.skipif(not OFFERED, reason="recovery-line has no --sink here")
-
-
 def answer(name: str) -> dict[str, Any]:
     """What cklog says of a sample's line and table."""
     place = "ck" if name.startswith("spark") else "checkpoints"
@@ -191,7 +188,6 @@ def answer(name: str) -> dict[str, Any]:
     return found
 
 
-@ASKED
 @pytest.mark.parametrize(
     ("name", "agrees", "fate", "numbers"),
     [
@@ -219,14 +215,12 @@ def test_cklog_says_beforehand_what_users_found_out(
     assert (found["result"]["action"] == "restart") == (agrees is True)
 
 
-@ASKED
 def test_a_restore_that_fails_is_told_by_its_file() -> None:
     found = answer("flink-summary-expired")
     assert {"pending-files-gone", "sink-expired"} <= {finding["id"] for finding in found["findings"]}
     assert found["result"]["action"] != "restart"
 
 
-@ASKED
 def test_the_rollback_that_makes_line_and_table_agree_is_the_snapshot_of_the_checkpoint() -> None:
     catalog = FolderCatalog(
         TABLES / "flink-older-checkpoint/table", "file:///srv/cklog-sample/tables/flink-older-checkpoint/table"
@@ -238,3 +232,20 @@ def test_the_rollback_that_makes_line_and_table_agree_is_the_snapshot_of_the_che
     )
     (back,) = answer("flink-older-checkpoint")["result"]["details"]["sink_line"]["rollbacks"]
     assert (back["to"]["commit"], back["to"]["line"], back["to"]["undoes"]) == (str(of_six), 6, [[7, 9]])
+
+
+def test_a_manifest_names_the_tables(tmp_path: Path) -> None:
+    """As `--sink` does, for whoever asks from this folder; what is typed goes first."""
+    shutil.copytree(TABLES / "spark-delta-restored", tmp_path / "run")
+    ck, table = tmp_path / "run/ck", tmp_path / "run/table"
+    asked = cklog("recovery-line", ck, "--sink", f"t={table}", "--json")
+    alone = cklog("recovery-line", ck, "--json")
+    assert (alone.code, asked.code) == (0, 3)
+    for said in ({"t": "../table"}, {"t": str(table)}):
+        (ck / "job.json").write_text(json.dumps({"sinks": said}))
+        told = json.loads(cklog("recovery-line", ck, "--json").out)["result"]
+        typed = json.loads(asked.out)["result"]
+        assert [row["agrees"] for row in told["details"]["sinks"]] == [False]
+        assert (told["action"], told["details"]["sink_line"]) == (typed["action"], typed["details"]["sink_line"])
+    (ck / "job.json").write_text('{"sinks": 3}')
+    assert cklog("recovery-line", ck).code == 65
