@@ -55,6 +55,9 @@ def report_of(
         *(("--kafka", kafka.folder) if kafka.folder else ()),
         *(word for one in kafka.channels for word in ("--channel", one)),
         *(("--group", kafka.group) if kafka.group else ()),
+        *(word for one in question.sinks for word in ("--sink", one)),
+        *(word for one in question.source_from for word in ("--source-from", one)),
+        *(word for one in question.taken for word in ("--taken", one)),
         *run.chosen_by(),
     ]
     asked = ReportQuestion(path, tuple(given), rate_words(question.rates))

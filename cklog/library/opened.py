@@ -69,14 +69,19 @@ class CrashedRun(Advice):
         channels: Mapping[str, str] | None = None,
         group: str = "",
         rates: RecoveryRates | None = None,
+        sinks: Mapping[str, str] | None = None,
+        source_from: Mapping[str, str] | None = None,
+        taken: Mapping[str, str] | None = None,
     ) -> Result[RecoveryLine]:
         """Find the latest consistent line: where every subtask can restart, and what to replay.
 
         `at` are checkpoints that it must hold ({"join/0": 3}), `earliest` asks for the earliest such line. `kafka` is
         a folder of a broker's logs, `channels` says which partition a channel is, `group` whose offsets count.
-        `rates` tell how long a recovery takes.
+        `rates` tell how long a recovery takes. `sinks` are tables that the job writes to ({"orders": "s3://lake/orders"});
+        of connectors `source_from` says where the log of a source begins, `taken` what one has written.
         """
-        asked = question_of(failed, as_of, at, earliest, explain, algorithm, "", check_files, check_contents, rates)
+        checked, beside = (check_files, check_contents, rates), (sinks, source_from, taken)
+        asked = question_of(failed, as_of, at, earliest, explain, algorithm, "", *checked, *beside)
         return self._told(self._run.recovery_line(asked, kafka_of(kafka, channels, group)))
 
     def replay(
@@ -92,10 +97,14 @@ class CrashedRun(Advice):
         channels: Mapping[str, str] | None = None,
         group: str = "",
         rates: RecoveryRates | None = None,
+        sinks: Mapping[str, str] | None = None,
+        source_from: Mapping[str, str] | None = None,
+        taken: Mapping[str, str] | None = None,
     ) -> Result[RecoveryLine]:
         """Find the offsets that sources resume at and the ranges to replay; `against` is another snapshot of Flink."""
         checked = (check_files, check_contents)
-        asked = question_of(failed, as_of, at, False, False, "watermark-fixpoint", against, *checked, rates)
+        beside = (sinks, source_from, taken)
+        asked = question_of(failed, as_of, at, False, False, "watermark-fixpoint", against, *checked, rates, *beside)
         return self._told(self._run.replay(asked, kafka_of(kafka, channels, group)))
 
     def runbook(
@@ -109,9 +118,13 @@ class CrashedRun(Advice):
         kafka: Place = "",
         channels: Mapping[str, str] | None = None,
         group: str = "",
+        sinks: Mapping[str, str] | None = None,
+        source_from: Mapping[str, str] | None = None,
+        taken: Mapping[str, str] | None = None,
     ) -> Result[Runbook]:
         """List what to do about the run, step by step: commands, how to see that they worked, how to undo them."""
-        asked = question_of(failed, as_of, at, check_files=check_files, check_contents=check_contents)
+        checked, beside = (check_files, check_contents, None), (sinks, source_from, taken)
+        asked = question_of(failed, as_of, at, False, False, "watermark-fixpoint", "", *checked, *beside)
         return self._told(self._run.runbook(asked, kafka_of(kafka, channels, group)))
 
     def report(
@@ -126,11 +139,15 @@ class CrashedRun(Advice):
         channels: Mapping[str, str] | None = None,
         group: str = "",
         rates: RecoveryRates | None = None,
+        sinks: Mapping[str, str] | None = None,
+        source_from: Mapping[str, str] | None = None,
+        taken: Mapping[str, str] | None = None,
     ) -> ReportResult:
         """Put all of this into the one document of an incident: `to_markdown()`, `to_html()`, or `to_dict()`."""
         from cklog.library.documents import report_of
 
-        asked = question_of(failed, as_of, at, check_files=check_files, check_contents=check_contents, rates=rates)
+        checked, beside = (check_files, check_contents, rates), (sinks, source_from, taken)
+        asked = question_of(failed, as_of, at, False, False, "watermark-fixpoint", "", *checked, *beside)
         return report_of(self._run, self.path, asked, kafka_of(kafka, channels, group), self._spoken)
 
     def verify(
@@ -141,9 +158,11 @@ class CrashedRun(Advice):
         failed: Names = "",
         as_of: Moment = None,
         check_contents: bool = False,
+        sinks: Mapping[str, str] | None = None,
+        source_from: Mapping[str, str] | None = None,
     ) -> Result[Verification]:
         """Prove or refute that `line` ({"join/0": 3}) is consistent and restorable; `maximal`: that none is newer."""
-        asked = question_of(failed, as_of, check_contents=check_contents)
+        asked = question_of(failed, as_of, check_contents=check_contents, sinks=sinks, source_from=source_from)
         return self._told(self._run.verify(line, maximal, asked))
 
     def verify_restored(
@@ -276,6 +295,7 @@ class CrashedRun(Advice):
         kafka: Place = "",
         channels: Mapping[str, str] | None = None,
         group: str = "",
+        sinks: Mapping[str, str] | None = None,
     ) -> Result[Impact | SinkImpact | None]:
         """Say which results a crash and its recovery leave missing, wrong, doubled or in doubt.
 
@@ -285,7 +305,7 @@ class CrashedRun(Advice):
 
         known = UNKNOWN_CHECKPOINT if checkpoint == UNKNOWN_CHECKPOINT else ms_of(checkpoint)
         asked = ImpactQuestion(ms_of(crash), ms_of(restart), recovery, known)
-        line, logs = question_of(failed, as_of, at, against=against), kafka_of(kafka, channels, group)
+        line, logs = question_of(failed, as_of, at, against=against, sinks=sinks), kafka_of(kafka, channels, group)
         return self._told(self._run.impact(asked, line, logs))
 
     def guarantees(
@@ -298,11 +318,12 @@ class CrashedRun(Advice):
         kafka: Place = "",
         channels: Mapping[str, str] | None = None,
         group: str = "",
+        sinks: Mapping[str, str] | None = None,
     ) -> Result[Guarantees]:
         """Say which guarantee each sink can keep, and what the next one would need."""
         from cklog.impact.answer import ImpactQuestion
 
-        line, logs = question_of(failed, as_of, at, against=against), kafka_of(kafka, channels, group)
+        line, logs = question_of(failed, as_of, at, against=against, sinks=sinks), kafka_of(kafka, channels, group)
         return self._told(self._run.guarantees(ImpactQuestion(), line, logs))
 
     def annotate(

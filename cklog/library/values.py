@@ -89,6 +89,9 @@ def question_of(
     check_files: bool = True,
     check_contents: bool = False,
     rates: RecoveryRates | None = None,
+    sinks: Mapping[str, str] | None = None,
+    source_from: Mapping[str, str] | None = None,
+    taken: Mapping[str, str] | None = None,
 ) -> Question:
     """Make the question about a line."""
     return Question(
@@ -102,4 +105,12 @@ def question_of(
         check_files=check_files,
         check_contents=check_contents,
         rates=rates or RecoveryRates(),
+        sinks=_named(sinks),
+        source_from=_named(source_from),
+        taken=_named(taken),
     )
+
+
+def _named(given: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return NAME=VALUE of each pair, as the command line has it."""
+    return tuple(f"{name}={value}" for name, value in (given or {}).items())

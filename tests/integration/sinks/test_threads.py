@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cklog import open as opened
 from tests.builders.sinks.iceberg_folder import FolderCatalog, last_epoch, rows_of
 from tests.builders.sinks.queries import PER_BATCH
 from tests.conftest import SAMPLES
@@ -249,3 +250,16 @@ def test_a_manifest_names_the_tables(tmp_path: Path) -> None:
         assert (told["action"], told["details"]["sink_line"]) == (typed["action"], typed["details"]["sink_line"])
     (ck / "job.json").write_text('{"sinks": 3}')
     assert cklog("recovery-line", ck).code == 65
+
+
+def test_programs_name_tables_as_the_command_line_does() -> None:
+    sample = TABLES / "spark-delta-restored"
+    typed = json.loads(cklog("recovery-line", sample / "ck", "--sink", f"t={sample / 'table'}", "--json").out)
+    with opened(sample / "ck") as run:
+        tables = {"t": str(sample / "table")}
+        assert run.recovery_line(sinks=tables).to_dict()["result"] == typed["result"]
+        assert run.replay(sinks=tables).exit_code == 3
+        assert run.impact(sinks=tables).verdict == "findings"
+        assert run.verify({"query/0": 2}, sinks=tables).result.summary.startswith("Refuted")
+        assert f"--sink t={sample / 'table'}" in run.report(sinks=tables).to_markdown()
+        assert "repair-first" in run.runbook(sinks=tables).to_dict()["result"]["action"]
