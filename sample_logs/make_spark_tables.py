@@ -28,6 +28,7 @@ import pyarrow as pa  # noqa: E402
 
 from tests.builders.sinks import queries  # noqa: E402
 from tests.builders.sinks.iceberg_folder import FolderCatalog  # noqa: E402
+from tests.builders.spark_queries import session  # noqa: E402
 
 HOME = Path("/srv/cklog-sample/tables")
 HELD = {  # by name of the sample: the sink, and the batch whose `commits/N` is never written
@@ -89,7 +90,7 @@ def run_queries(names: list[str]) -> None:
     """Run queries until one fails, or all are killed."""
     queries.WRITERS["paimon"] = to_paimon
     queries.WRITERS["hudi"] = to_hudi
-    spark = queries.session(HOME / "scratch")
+    spark = session(HOME / "scratch")
     running = [queries.start(spark, HOME / name, f"rate/{HELD[name][0]}") for name in names]
     while all(query.isActive for query in running):
         time.sleep(0.5)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +25,17 @@ pytest.register_assert_rewrite("tests.builders", "tests.reading", "tests.oracles
 
 settings.register_profile("cklog", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("cklog")
+
+
+def sample_script(name: str) -> ModuleType:
+    """Import the script `sample_logs/NAME.py`, which is in no package."""
+    spec = importlib.util.spec_from_file_location(name, SAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # what it defines is found again where workers unpickle it
+    spec.loader.exec_module(module)
+    return module
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,6 +65,17 @@ def spark() -> Iterator[Engine]:
     engine = SparkEngine(SparkOptions(conf=(("spark.sql.shuffle.partitions", "2"),)))
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="module")
+def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """Counts of what a module's tests did and found, told in one line at its end."""
+    counted = Counter[str]()
+    yield counted
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        print("\n" + (", ".join(f"{count} {what}" for what, count in counted.items()) or "nothing was counted"))
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,25 +56,32 @@ def write_inputs(folder: Path, files: int = FILES) -> None:
         os.utime(path, (_FILE_S + i, _FILE_S + i))
 
 
-def session(scratch: Path) -> Any:
-    """A quiet session with two state partitions, whose maintenance runs twice a second."""
+_MAINTAINED = {
+    _STATE + "maintenanceInterval": "500ms",
+    _STATE + "minDeltasForSnapshot": "3",
+    "spark.sql.streaming.minBatchesToRetain": "4",
+}
+
+
+def session(scratch: Path, settings: Mapping[str, str] = _MAINTAINED) -> Any:
+    """A quiet session with two partitions of state, whose maintenance runs twice a second."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.local.dir": str(scratch),
-        "spark.sql.shuffle.partitions": "2",
-        _STATE + "maintenanceInterval": "500ms",
-        _STATE + "minDeltasForSnapshot": "3",
-        "spark.sql.streaming.minBatchesToRetain": "4",
-    }
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.shuffle.partitions", "2")
     for key, value in settings.items():
         builder = builder.config(key, value)
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
     return made
+
+
+def wait(running: Mapping[str, Any]) -> None:
+    """Wait until the process is killed, or one of these queries fails."""
+    while all(query.isActive for query in running.values()):
+        time.sleep(0.5)
+    raise SystemExit("\n".join(f"{name}: {query.exception()}" for name, query in running.items()))
 
 
 def start(spark: Any, home: Path, name: str, once: bool = False) -> Any:
@@ -122,10 +130,7 @@ def _stream(spark: Any, folder: Path, query: str) -> Any:
 def main(folder: Path, which: list[str]) -> None:
     """Run the queries until the process is killed, or one of them fails."""
     spark = session(folder / "scratch")
-    running = {name: start(spark, folder / name, name) for name in which}
-    while all(query.isActive for query in running.values()):
-        time.sleep(0.5)
-    raise SystemExit("\n".join(f"{name}: {query.exception()}" for name, query in running.items()))
+    wait({name: start(spark, folder / name, name) for name in which})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -14,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from cklog.parsers.codecs.hadoop_crc import sidecar_of
@@ -23,20 +21,9 @@ from cklog.runs.batches.plan import BatchPlan, plan_of
 from cklog.storage import Root
 from tests.builders.spark import load
 from tests.builders.spark_queries import write_inputs
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, sample_script
 
-
-def script() -> ModuleType:
-    """The script that made the samples, for its query."""
-    spec = importlib.util.spec_from_file_location("make_spark_state", SAMPLES / "make_spark_state.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = script()
+MAKE = sample_script("make_spark_state")
 WITH_IDS = {**MAKE.PROVIDERS["rocksdb"], "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
 JOIN = {**MAKE.PROVIDERS["rocksdb"], "spark.sql.streaming.join.stateFormatVersion": "3"}
 SETTINGS = {**MAKE.PROVIDERS, "rocksdb-ids": WITH_IDS, "rocksdb-join": JOIN}

@@ -20,6 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.builders.spark_queries import session, wait
+
 SOURCES = ("rate", "files")
 """rate: offsets and nothing else, as Kafka's topics have them; files: a log of its own tells which file is which."""
 SINKS = ("delta-txn", "iceberg-epoch", "delta", "iceberg")
@@ -43,17 +45,6 @@ def write_inputs(folder: Path, count: int = FILES) -> None:
         path = folder / f"f{i:05d}.json"
         path.write_text("".join(json.dumps({"value": i * PER_BATCH + j}) + "\n" for j in range(PER_BATCH)))
         os.utime(path, (_FILE_S + i, _FILE_S + i))
-
-
-def session(scratch: Path) -> Any:
-    """A quiet session."""
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    made = builder.config("spark.local.dir", str(scratch)).config("spark.sql.shuffle.partitions", "2").getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    return made
 
 
 def create(home: Path, name: str) -> None:
@@ -155,10 +146,7 @@ def _sink(home: Path, sink: str, until: int | None, branch: str) -> Callable[[An
 def main(folder: Path, which: list[str]) -> None:
     """Run the queries until the process is killed, or one of them fails."""
     spark = session(folder / "scratch")
-    running = {name: start(spark, folder / name, name) for name in which}
-    while all(query.isActive for query in running.values()):
-        time.sleep(0.5)
-    raise SystemExit("\n".join(f"{name}: {query.exception()}" for name, query in running.items()))
+    wait({name: start(spark, folder / name, name) for name in which})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ there, rows must come out wrong, or nothing was shown.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import shutil
@@ -18,14 +17,13 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from cklog.model.question import Question
 from cklog.run import Options, open_run
-from tests.conftest import SAMPLES
+from tests.conftest import sample_script
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -34,17 +32,7 @@ FILES = 60
 WAIT_S = 600.0
 
 
-def script() -> ModuleType:
-    """The script that made the sample, for its queries."""
-    spec = importlib.util.spec_from_file_location("make_spark_chain", SAMPLES / "make_spark_chain.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = script()
+MAKE = sample_script("make_spark_chain")
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +40,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     made = MAKE.session(tmp_path_factory.mktemp("scratch"))
     yield made
     made.stop()
-
-
-@pytest.fixture(scope="module")
-def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
-    """What was done and found, told in one line at the end."""
-    counted = Counter[str]()
-    yield counted
-    capture = request.config.pluginmanager.get_plugin("capturemanager")
-    assert capture is not None
-    with capture.global_and_fixture_disabled():
-        print(f"\n{', '.join(f'{count} {what}' for what, count in counted.items())}")
 
 
 def rows(spark: Any, home: Path, job: str) -> Counter[int]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import random
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.exports import replay_formats
 from cklog.model.question import Question
 from cklog.parsers.kafka.side_files import producers
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, sample_script
 from tests.reading.kafka_broker import inspected, log_of, logs_of
 
 DUMPED = ("ck-compact", "ck-gzip", "ck-lat", "ck-lz4", "ck-none", "ck-snappy", "ck-txn", "ck-zstd")
@@ -162,12 +160,7 @@ def test_a_bad_byte_in_the_real_log(broker: Path, tmp_path: Path) -> None:
 
 def test_the_sample_is_what_its_script_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kafka", reason="kafka-python made the sample")
-    spec = importlib.util.spec_from_file_location("make_kafka", SAMPLES / "make_kafka.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "make_kafka", script)
-    spec.loader.exec_module(script)
+    script = sample_script("make_kafka")
     monkeypatch.setattr(script, "HERE", tmp_path)
     script.main()
     made = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from tests.builders.sinks.foretold import foretold, offered_under
-from tests.builders.sinks.queries import PER_BATCH, SINKS, SOURCES, names, session
+from tests.builders.sinks.queries import PER_BATCH, SINKS, SOURCES, names
 from tests.builders.sinks.restarts import BRANCH, VARIATIONS, Crash, applies, counted, crash, kill, run_again, until
+from tests.builders.spark_queries import session
 from tests.builders.spark_restarts import newest
 from tests.program import cklog
 
@@ -61,17 +62,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     made = session(tmp_path_factory.mktemp("scratch"))
     yield made
     made.stop()
-
-
-@pytest.fixture(scope="module")
-def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
-    """What was done and found, told in one line at the end."""
-    told = Counter[str]()
-    yield told
-    capture = request.config.pluginmanager.get_plugin("capturemanager")
-    assert capture is not None
-    with capture.global_and_fixture_disabled():
-        print("\n" + (", ".join(f"{count} {what}" for what, count in told.items()) or "nothing was killed"))
 
 
 def expected(crash: Crash, variation: str) -> dict[int, int]:

@@ -98,18 +98,6 @@ def _offset(stored: Any) -> Any:
     return json.loads(stored) if isinstance(stored, str) else stored
 
 
-@pytest.fixture(scope="module")
-def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
-    """What was done and found, told in one line at the end."""
-    counted = Counter[str]()
-    yield counted
-    told = ", ".join(f"{count} {what}" for what, count in counted.items())
-    capture = request.config.pluginmanager.get_plugin("capturemanager")
-    assert capture is not None
-    with capture.global_and_fixture_disabled():
-        print(f"\n{told or 'nothing was killed'}")
-
-
 @pytest.mark.parametrize("number", range(len(rounds())))
 def test_a_killed_query_restarts_as_said(number: int, spark: Any, tally: Counter[str], tmp_path: Path) -> None:
     which = rounds()[number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from cklog.stores.places import numbered
 from cklog.stores.store import store_of
 from tests.builders.lakes.hudi_tables import HudiTable, sink
 from tests.builders.lakes.sink_tables import append, delta_commit, flink, iceberg_table, place
+from tests.conftest import SAMPLES
 from tests.integration.stores.server import ObjectStore
+from tests.program import cklog
 
 PAIMON = Path(__file__).parents[2] / "unit" / "parsers" / "sink_tables" / "paimon" / "stream"
 
@@ -60,3 +63,18 @@ def test_a_table_is_the_same_over_s3(store: ObjectStore, tmp_path: Path, kind: s
         assert read_table(file).remembers == there.remembers
     with pytest.raises(NotFound):
         read_table(numbered(f"{uri}-other", store_of(store.options.items(), [uri])))
+
+
+def test_a_table_over_s3_is_reached_by_the_options_of_the_run(store: ObjectStore) -> None:
+    """Whether the run lies there, too, or here."""
+    sample = SAMPLES / "tables" / "flink-older-checkpoint"
+    uri = store.upload(sample, "asked")
+    asked = ("recovery-line", f"{sample}/checkpoints", "--sink")
+    here = cklog(*asked, f"orders={sample}/table", "--json").out
+    for there in (
+        cklog(*asked, f"orders={uri}/table", *store.words, "--json").out,
+        cklog("recovery-line", f"{uri}/checkpoints", *asked[2:], f"orders={uri}/table", *store.words, "--json").out,
+    ):
+        told, known = (json.loads(text.replace(uri, str(sample)))["result"]["details"] for text in (there, here))
+        assert (told["sinks"], told["sink_line"]) == (known["sinks"], known["sink_line"])
+        assert told["sink_line"]["agrees"] is False

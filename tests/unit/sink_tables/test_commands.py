@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -124,3 +125,29 @@ def test_what_cannot_be_asked_is_refused(words: list[str], said: str) -> None:
 
 def test_a_uri_may_hold_an_equals_sign() -> None:
     assert named_uri("s3://b/day=1/t").name == "t"
+
+
+def test_every_line_of_a_job_is_held_against_the_tables_of_its_manifest(tmp_path: Path) -> None:
+    """Alone, among many, and together with another job."""
+    folder = shutil.copytree(SPARK, tmp_path / "run")
+    (folder / "ck/job.json").write_text(json.dumps({"sinks": {"words": "s3://lake/delta-9"}}))
+    for place in (folder, folder / "ck"):
+        assert json.loads(cklog("recovery-line", place, "--json").out)["result"]["action"] == "repair-first"
+    (row,) = json.loads(cklog("scan", folder, "--json").out)["result"]["runs"]
+    assert (row["action"], row["worst"]) == ("repair-first", ["silent-loss"])
+    for first, other in ((folder, FLINK), (FLINK, folder)):
+        joint = json.loads(cklog("recovery-line", first, "--with", other, "--json").out)
+        assert "silent-loss" in {finding["id"] for finding in joint["findings"]}
+
+
+@pytest.mark.parametrize("said", ['{"sinks": {"words": "s3:', "[1]", ""])
+def test_a_damaged_manifest_is_named_and_does_not_change_whose_folder_it_is(tmp_path: Path, said: str) -> None:
+    folder = shutil.copytree(f"{SPARK}/ck", tmp_path / "ck")
+    (folder / "job.json").write_text(said)
+    ended = cklog("recovery-line", folder)
+    assert (ended.code, ended.out) == (65, "")
+    assert f"{folder}/job.json: no JSON object" in ended.err
+    told = cklog("scan", folder, "--json")
+    (row,) = json.loads(told.out)["result"]["runs"]
+    assert (told.code, row["format"], row["action"]) == (3, "spark-checkpoint", "undetermined")
+    assert row["message"] == f"{folder}/job.json: no JSON object"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -18,7 +17,7 @@ from cklog.retention.links import deletable
 from cklog.spark_source import SourceTable
 from cklog.storage import Root
 from tests.builders.patent import FIGURE, base, chunked, delta, export, header, lines_of, number, usual
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, sample_script
 from tests.program import cklog
 from tests.reading.patent import chains, ids, newest, pieces, read_of, rows
 from tests.reading.tables import scan_whole
@@ -137,11 +136,7 @@ def test_a_scan_gives_the_pieces(tmp_path: Path) -> None:
 
 
 def test_the_sample_is_what_its_script_makes(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("make_patent_store", SAMPLES / "make_patent_store.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = sample_script("make_patent_store")
     vars(script)["HERE"] = tmp_path / "made"
     script.main()
     made = {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()}
