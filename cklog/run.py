@@ -126,7 +126,7 @@ class Run(AbstractContextManager["Run"]):
 
         alone = Question(check_files=question.check_files, check_contents=question.check_contents)
         asked = {name: (self, question), **{other: (run, alone) for other, run in others.items()}}
-        members = [Member(called, run.root, run.kind, one) for called, (run, one) in asked.items()]
+        members = [Member(called, run.root, run.kind, run.kind.asked(one)) for called, (run, one) in asked.items()]
         return self._concluded(joint_draft(members, self.logs_in(kafka.folder) if kafka.folder else None))
 
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:

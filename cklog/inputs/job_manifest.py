@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-import posixpath
 from typing import Any
 
 from cklog.errors import CorruptInput
+from cklog.local_files import joined
 from cklog.storage import Root
 
 _MANIFEST = "job.json"
+
+
+def manifest_path(root: Root) -> str | None:
+    """Return where a job's manifest lies: in its root, or in the one folder just below it that has one."""
+    found = [entry.path for entry in root.list() if entry.path.rpartition("/")[2] == _MANIFEST]
+    below = [path for path in found if path.count("/") == 1]
+    return _MANIFEST if _MANIFEST in found else below[0] if len(below) == 1 else None
 
 
 def manifest_of(root: Root) -> dict[str, Any]:
@@ -19,19 +26,20 @@ def manifest_of(root: Root) -> dict[str, Any]:
     ------
     CorruptInput : it is no JSON object
     """
-    if not any(entry.path == _MANIFEST for entry in root.list()):
+    path = manifest_path(root)
+    if path is None:
         return {}
     try:
-        manifest = json.loads(root.read(_MANIFEST))
+        manifest = json.loads(root.read(path))
     except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict):
-        raise CorruptInput(f"{root.path}/{_MANIFEST}: no JSON object", "mend it, or take it away")
+        raise CorruptInput(f"{joined(root.path, path)}: no JSON object", "mend it, or take it away")
     return manifest
 
 
 def declared_sinks(root: Root) -> tuple[str, ...]:
-    """Return the tables that a manifest says the job writes to, as `[NAME=]URI`; a relative path begins at its folder.
+    """Return the tables that a manifest says the job writes to, as `[NAME=]URI`; a relative path begins beside it.
 
     Raises
     ------
@@ -39,13 +47,15 @@ def declared_sinks(root: Root) -> tuple[str, ...]:
     """
     said = manifest_of(root).get("sinks", [])
     pairs = [("", one) for one in said] if isinstance(said, list) else [*said.items()] if isinstance(said, dict) else []
+    path = manifest_path(root) or _MANIFEST
     if not isinstance(said, (list, dict)) or not all(isinstance(uri, str) and uri for _, uri in pairs):
         raise CorruptInput(
-            f"{root.path}/{_MANIFEST}: sinks must be an object of names and URIs, or a list of URIs",
+            f"{joined(root.path, path)}: sinks must be an object of names and URIs, or a list of URIs",
             "see docs/sink-tables.md",
         )
-    return tuple(f"{name}={_placed(root, uri)}" if name else _placed(root, uri) for name, uri in pairs)
+    folder = joined(root.path, path.rpartition("/")[0])
+    return tuple(f"{name}={_placed(folder, uri)}" if name else _placed(folder, uri) for name, uri in pairs)
 
 
-def _placed(root: Root, uri: str) -> str:
-    return uri if ":" in uri.partition("/")[0] else posixpath.join(root.path, uri)
+def _placed(folder: str, uri: str) -> str:
+    return uri if ":" in uri.partition("/")[0] else joined(folder, uri)

@@ -63,10 +63,9 @@ class BatchesKind(Kind):
             return timed
         from cklog.runs.batches.sinks import batch_line
         from cklog.sink_tables.beside import beside_tables
-        from cklog.sink_tables.naming import open_tables
 
         asked = batch_line(self._log.plan(question), lambda batch: self._plan_at(batch, question), bool(question.at))
-        return beside_tables(timed, asked, open_tables(question.sinks))
+        return beside_tables(timed, asked, self._sink_tables(question))
 
     def _plan_at(self, batch: int, question: Question) -> BatchPlan:
         """Say what going back to a batch does; -1: nothing is gone back from."""
@@ -89,11 +88,10 @@ class BatchesKind(Kind):
             return found
         from cklog.runs.batches.sinks import batch_restart
         from cklog.sink_tables.beside import with_tables_checked
-        from cklog.sink_tables.naming import open_tables
 
         at = next(iter(line.values()), None)
         restart = batch_restart(self._plan_at(-1 if at is None else at, question))
-        return with_tables_checked(found, restart, open_tables(question.sinks), "batch")
+        return with_tables_checked(found, restart, self._sink_tables(question), "batch")
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.batches.retention import batch_retention
@@ -119,6 +117,5 @@ class BatchesKind(Kind):
             return found
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.batches.sinks import batch_restart
-        from cklog.sink_tables.naming import open_tables
 
-        return with_tables(found, batch_restart(plan), "batch", open_tables(question.sinks))
+        return with_tables(found, batch_restart(plan), "batch", self._sink_tables(question))

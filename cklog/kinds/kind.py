@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.runbook.model import Step
     from cklog.runbook.shell import Again
     from cklog.runs.records.reading import RecordReader
+    from cklog.sink_tables.naming import OpenedTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,12 @@ class Kind:
 
         sinks = declared_sinks(self._opened.root)
         return replace(question, sinks=sinks) if sinks else question
+
+    def _sink_tables(self, question: Question) -> OpenedTables:
+        """Read the tables that a question names; those in stores are reached as the run is."""
+        from cklog.sink_tables.naming import open_tables
+
+        return open_tables(question.sinks, self._opened.root.store)
 
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""

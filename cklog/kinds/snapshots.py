@@ -60,10 +60,9 @@ class SnapshotsKind(Kind):
             return timed
         from cklog.runs.snapshots.sinks import snapshot_line
         from cklog.sink_tables.beside import beside_tables
-        from cklog.sink_tables.naming import open_tables
 
         asked = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
-        return beside_tables(timed, asked, open_tables(question.sinks))
+        return beside_tables(timed, asked, self._sink_tables(question))
 
     def _plan(self, question: Question) -> SnapshotPlan:
         """Say what each job restarts from."""
@@ -86,11 +85,10 @@ class SnapshotsKind(Kind):
             return found
         from cklog.runs.snapshots.sinks import snapshot_restart
         from cklog.sink_tables.beside import with_tables_checked
-        from cklog.sink_tables.naming import open_tables
 
         name, number = next(iter(line.items()))
         restart = snapshot_restart(self._parser, self._plan(question), name, number, question.check_files)
-        return with_tables_checked(found, restart, open_tables(question.sinks), "checkpoint")
+        return with_tables_checked(found, restart, self._sink_tables(question), "checkpoint")
 
     def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
         return audit_snapshots(self._parser, self._opened.reading, restored, question)
@@ -117,7 +115,6 @@ class SnapshotsKind(Kind):
             return found
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.snapshots.sinks import snapshot_line
-        from cklog.sink_tables.naming import open_tables
 
         held = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
-        return with_tables(found, held.restart, "checkpoint", open_tables(question.sinks))
+        return with_tables(found, held.restart, "checkpoint", self._sink_tables(question))

@@ -8,8 +8,10 @@ from importlib import import_module
 
 from cklog.errors import CorruptInput, Unreadable, UsageError
 from cklog.inputs.sink_tables import SinkTable
+from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.sink_tables.fitting import NamedTable
+from cklog.stores.places import numbered
 
 _READS = "cklog.parsers.sink_tables.opening"
 
@@ -50,8 +52,8 @@ def named_uri(text: str) -> NamedUri:
     return NamedUri(name or uri.rstrip("/").replace("\\", "/").rpartition("/")[2] or uri, uri)
 
 
-def open_tables(asked: Sequence[str]) -> OpenedTables:
-    """Read the tables of `--sink`.
+def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
+    """Read the tables of `--sink`, through the store of a number where they lie in one.
 
     One that is there and cannot be read is told as a finding: what it has taken is then not known.
 
@@ -69,7 +71,7 @@ def open_tables(asked: Sequence[str]) -> OpenedTables:
     tables, unread, findings = [], [], []
     for one in named:
         try:
-            tables.append(NamedTable(one.name, read(one.uri), (one.name,)))
+            tables.append(NamedTable(one.name, read(_through(one.uri, store)), (one.name,)))
         except (CorruptInput, Unreadable) as error:
             unread.append(one)
             what = f"{one.name}: {error.message}; what this table has taken is not known"
@@ -77,6 +79,10 @@ def open_tables(asked: Sequence[str]) -> OpenedTables:
     findings += [finding for one in tables for finding in one.table.findings]
     inputs: Iterable[InputUsed] = (used for one in tables for used in one.table.inputs)
     return OpenedTables(tuple(tables), tuple(unread), tuple(findings), tuple(inputs))
+
+
+def _through(uri: str, store: str) -> str:
+    return uri if is_local(uri) else numbered(uri, store)
 
 
 def _reader() -> Callable[[str], SinkTable]:

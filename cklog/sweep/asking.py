@@ -110,7 +110,7 @@ def told_problem(error: BaseException, root: Root, shown: str = "") -> Problem:
     """Return what a row says of an error; a folder is called there what it is called in the row."""
     told = told_error(error)
     message = told.message
-    for place in dict.fromkeys((root.uri(""), root.path)):
+    for place in dict.fromkeys((root.uri("").rstrip("/"), root.path.rstrip("/"))):
         message = message.replace(place, shown) if shown else message
     return Problem(told.id, message, 3 if isinstance(told, SelfCheckFailed) else told.exit_code)
 
@@ -120,7 +120,8 @@ def _line(root: Root, form: str, how: HowToAsk) -> Answer[RecoveryLine]:
     try:
         reading = Reading(lambda size: LocalEngine(how.io_threads), how.split_bytes, how.strict)
         kind = kind_of(parser_class(PARSERS[form])(root), Opened(root, reading, _logs_in(root, reading), _no_results))
-        return conclude(with_trouble(kind.recovery_line(Question(), KafkaLogs()), root), how.strict)
+        line = kind.recovery_line(kind.asked(Question()), KafkaLogs())
+        return conclude(with_trouble(line, root), how.strict)
     except (CorruptInput, NotFound, OSError):
         refuse_unread(root)
         raise

@@ -32,12 +32,14 @@ OF_ANY_RUN = frozenset({"outputs", "sinks"})
 
 
 def tells_of_outputs_alone(data: bytes) -> bool:
-    """Return whether a manifest says what a run of another format writes, and nothing of a native run."""
-    try:
-        found = records.strict_json(data.rstrip(b"\n"))
-    except (records.NotARecord, ValueError):
-        return False
-    return isinstance(found, dict) and bool(found) and found.keys() <= OF_ANY_RUN
+    """Return whether a manifest says what a run of another format writes, and nothing of a native run.
+
+    Raises
+    ------
+    NotARecord : it is no JSON object
+    """
+    found = records.strict_json(data.rstrip(b"\n"))
+    return bool(found) and found.keys() <= OF_ANY_RUN
 
 
 def _check(row: Mapping[str, Any], known: Mapping[str, _Type], place: str) -> None:

@@ -60,7 +60,7 @@ class Native(Format):
     def recognises(root: Root) -> bool:
         """Return whether the folder has a manifest or one of the places of a run folder."""
         listed = root.list()
-        return any(_is_placed(e.path) for e in listed) or _names_a_run(root, listed)
+        return any(_is_placed(e.path) for e in listed) or _names_a_run(root, listed, damaged=True)
 
     @staticmethod
     def runs_below(root: Root) -> list[str]:
@@ -73,7 +73,8 @@ class Native(Format):
                     named.add(folder)
                 elif inner.split("/", 1)[0] in PLACES and _is_data(inner):
                     found.add(folder)
-        return [""] if "" in found or ("" in named and _names_a_run(root, root.list())) else _topmost(found)
+        alone = "" in named and _names_a_run(root, root.list(), damaged=False)  # damaged, it may be of any format
+        return [""] if "" in found or alone else _topmost(found)
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -307,14 +308,14 @@ def _readings(path: str) -> Iterable[tuple[str, str]]:
             yield "/".join(parts[:i]), "/".join(parts[i:])
 
 
-def _names_a_run(root: Root, listed: Iterable[FileEntry]) -> bool:
-    """Whether there is a manifest that is not only that of a run of another format."""
+def _names_a_run(root: Root, listed: Iterable[FileEntry], damaged: bool) -> bool:
+    """Whether there is a manifest that is not only that of a run of another format; `damaged` if it has no meaning."""
     if not any(entry.path == "job.json" for entry in listed):
         return False
     try:
         return not tells_of_outputs_alone(root.read("job.json"))
-    except (OSError, ValueError):
-        return True
+    except (OSError, ValueError, records.NotARecord):
+        return damaged
 
 
 def _topmost(folders: Iterable[str]) -> list[str]:
