@@ -23,7 +23,7 @@ from itertools import pairwise
 from cklog.errors import UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, TableCommit, Writer
 from cklog.local_files import without_query
-from cklog.model.wording import utc
+from cklog.model.wording import many, utc
 from cklog.parsers.sink_tables.ancestry import reached
 from cklog.parsers.sink_tables.delta_actions import Changes, Commit, changes_of, commit_of
 from cklog.parsers.sink_tables.delta_checkpoints import Checkpoint, newest_checkpoint
@@ -94,14 +94,17 @@ def _check_whole(files: Metadata, versions: list[int], base: int, listed: dict[s
             files.unsure(
                 "missing-table-version",
                 LOG,
-                f"{what} of the log are not here, nor a checkpoint behind them: what they took is not known, and an "
+                f"the log lacks {what}, and there is no checkpoint behind: what was taken then is not known, and an "
                 "engine refuses the table",
             )
     old = [v for v in versions if v <= base]
     holes = sum(b - a - 1 for a, b in pairwise(old))
     if holes:
         files.say(
-            "missing-table-version", "warning", LOG, f"{holes} older versions are not here: nobody knows what they did"
+            "missing-table-version",
+            "warning",
+            LOG,
+            f"the log lacks {many(holes, 'older version')}: what was done then is not known",
         )
     staged = [m for path in listed if (m := _STAGED.fullmatch(path))]
     newer = [int(m[1]) for m in staged if int(m[1]) > max([base, *versions])]

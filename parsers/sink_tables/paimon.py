@@ -18,6 +18,7 @@ from typing import Any
 from cklog.errors import NotFound
 from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit, Writer
 from cklog.local_files import without_query
+from cklog.model.wording import many
 from cklog.parsers.sink_tables.files import Metadata, members, require_found, text, whole
 from cklog.storage import FileEntry
 
@@ -106,7 +107,7 @@ def _check_whole(files: Metadata, folder: str, snapshots: Mapping[int, dict[str,
     numbers = list(snapshots)
     holes = numbers[-1] - numbers[0] + 1 - len(numbers) if numbers else 0
     if holes:
-        files.unsure("missing-table-version", folder, f"{holes} snapshots between others are not here")
+        files.unsure("missing-table-version", folder, f"{many(holes, 'snapshot')} between others gone")
     for number, snapshot in snapshots.items():
         if whole(snapshot.get("id")) != number and not files.is_damaged(f"{folder}/snapshot-{number}"):
             files.damaged(f"{folder}/snapshot-{number}", f"its id is {str(snapshot.get('id'))[:40]}")
