@@ -76,7 +76,7 @@ class Driver:
         from pyspark.java_gateway import launch_gateway
 
         if not told:  # what is said of a JVM that has ended is known by its error
-            logging.getLogger("py4j").addHandler(logging.NullHandler())
+            hush_py4j()
         options = f"{conf.get(_JAVA_OPTIONS, '')} -XX:-UsePerfData"
         if "-Djava.io.tmpdir=" not in options:
             options += f" -Djava.io.tmpdir={self._folders[0]}"
@@ -126,6 +126,16 @@ class Driver:
         """End the processes of a launch that has failed; who waits for it sees that."""
         if self._group:
             _kill(self._group)
+
+
+def hush_py4j() -> None:
+    """Let py4j log nothing: some of it goes to its own logger, and some to everybody's."""
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
 
 
 def _kill(group: int) -> None:

@@ -232,6 +232,8 @@ def _why(
 ) -> Iterable[str]:
     """Why it cannot be told whether table and line agree."""
     table = account.table
+    if table.indeterminate:
+        yield "not-whole"
     tops = {writer: top for writer, top in account.tops.items() if same_numbers(restart.counts, writer.counts)}
     always = restart.counts == "checkpoint" and table.format in ("iceberg", "paimon")  # its sinks stamp every commit
     if restart.counts == "batch" and table.format == "paimon":
@@ -252,13 +254,23 @@ def _why(
 
 def _agrees(outcomes: Sequence[Outcome], why: Sequence[str]) -> bool | None:
     harm = [one for one in outcomes if one.fate in HARMS]
+    if "not-whole" in why:
+        return None  # the newest metadata may have taken back what does harm as well as added some
     if any(one.strength != "unknown" for one in harm) and not set(why) & set(_UNNUMBERED):
         return False
     return None if harm or any(word in _HIDING for word in why) else True
 
 
 _UNNUMBERED = ("not-numbered", "not-stamped")
-_HIDING = ("not-numbered", "not-stamped", "other-writer", "other-attempt", "forgotten", "pending-not-numbered")
+_HIDING = (
+    "not-whole",
+    "not-numbered",
+    "not-stamped",
+    "other-writer",
+    "other-attempt",
+    "forgotten",
+    "pending-not-numbered",
+)
 """Reasons for which nothing is known of what the table has; pending commits that nobody read say so in the outcomes."""
 
 

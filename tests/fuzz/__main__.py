@@ -23,7 +23,12 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0, help="the number of the first case")
     options.add_argument("--jobs", type=int, default=1, help="how many processes at a time")
     options.add_argument("--shared", action="store_true", help="folders of ../shared/data too: other cases by number")
-    options.add_argument("--only", default="", metavar="FAMILY,…", help="leave cases of other families out")
+    options.add_argument(
+        "--only",
+        default="",
+        metavar="FAMILY,…",
+        help="leave out cases of other families, and of subjects whose names begin otherwise",
+    )
     options.add_argument("--into", type=Path, metavar="FILE", help="keep what came of cases, and go on from there")
     options.add_argument("--replay", type=int, metavar="CASE", help="try one case again, and keep its folder")
     options.add_argument("--worker", help=argparse.SUPPRESS)

@@ -19,12 +19,16 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - text files of Kafka's, and pickles of CheckMate's that Python's own list of opcodes reads to the end: forged.
 - what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
 - Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
-  name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable.
+  name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable. What a committer
+  has pending may be anything: held against a table, all that follows from it is free.
 - without a task's `.checkpoint` Kafka Streams restores all of it from the logs: whatever was wrong with the stores is
   wrong no more, which is `told`. So it is where a chain of the patent's store is cut before the link that was broken.
 - files that do not say inside whose they are (CheckMate's, Kafka's, output queues, stores of the patent's layout) and
   have each other's contents: forged.
 - a file that is there once more is counted and listed once more: `silent` is free.
+- metadata of tables has no checksums, and commits of tables end with the newest file that is there: of one that is gone
+  all are free, and so is whatever parses. A file that does not is damage.
+- Connect's offsets without a broker, a file that Java wrote, have no checksums: what is as long as it was is forged.
 - an entry of Spark's `offsets/` and `commits/` under another number is a record, if nothing sums it.
 
 Values that a native record cannot have (`5.0`, `"5"`, `true`, a negative number) are no forgery: strict.
@@ -91,6 +95,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         return lenient(begins, _of_damage_gone(before or b"", b""))
     if name.endswith("/.checkpoint") and not os.path.lexists(tree.root / name):
         return _UNSUMMED
+    if name.startswith("table/"):
+        return _of_table(name, before, after)
     if after is None and family == "checkmate" and _nothing_shows(tree, name):
         return FREE
     if after is None or before == after:
@@ -111,9 +117,31 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         return _of_parquet(before, after)
     if name.endswith(".json") or family == "spark":
         return _of_text(after)
+    if name.endswith("connect.offsets"):
+        return FREE if len(after) == len(before or b"") else STRICT
     if family == "kafka":
         return _of_kafka(tree, name, before, after)
-    return _BY_FAMILY[family](name, before, after) if family in _BY_FAMILY else STRICT
+    if family == "flink":
+        return _of_flink(tree, name, after)
+    return _of_checkmate(name, after) if family == "checkmate" else STRICT
+
+
+def _of_table(name: str, before: bytes | None, after: bytes | None) -> Levels:
+    """Of a file of a table's metadata."""
+    if before is None or after is None or before == after:
+        return STRICT if before == after else FREE
+    if name.endswith(".parquet"):
+        return _of_parquet(before, after)
+    return _of_text(after) if name.endswith(".json") or "/snapshot-" in name else _of_utf8(after)
+
+
+def _of_utf8(after: bytes) -> Levels:
+    """Of text of any form."""
+    try:
+        after.decode()
+    except UnicodeDecodeError:
+        return STRICT
+    return FREE
 
 
 def _is_link(tree: Tree, name: str) -> bool:
@@ -181,7 +209,7 @@ def _of_text(after: bytes) -> Levels:
         return STRICT
     lines = text.split("\n")
     body = lines[1:] if re.fullmatch(r"v\d+", lines[0]) else lines
-    for pieces in ([text], body):
+    for pieces in ([text], body[:-1] if len(body) > 1 and not body[-1] else body):
         try:
             for piece in pieces:
                 json.loads(piece)
@@ -253,7 +281,7 @@ def _of_numbers(after: bytes) -> Levels:
     return FREE if _NUMBERS.fullmatch(text) or "=" in text else STRICT
 
 
-def _of_checkmate(name: str, before: bytes, after: bytes) -> Levels:
+def _of_checkmate(name: str, after: bytes) -> Levels:
     at = 0
     try:
         while at < len(after):
@@ -266,10 +294,8 @@ def _of_checkmate(name: str, before: bytes, after: bytes) -> Levels:
     return FREE if after else GONE if "-logs/" in name else STRICT
 
 
-def _of_flink(name: str, before: bytes, after: bytes) -> Levels:
+def _of_flink(tree: Tree, name: str, after: bytes) -> Levels:
     if name.endswith("_metadata"):
-        return _METADATA
+        pends = any(other.startswith("table/") for other in tree.files)
+        return {**_METADATA, "newer": "free"} if pends else _METADATA
     return FREE if name.endswith(".log") else STRICT
-
-
-_BY_FAMILY = {"checkmate": _of_checkmate, "flink": _of_flink}

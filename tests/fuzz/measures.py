@@ -185,5 +185,7 @@ def _numbers(value: Any, where: str = "") -> list[tuple[str, float]]:
     if isinstance(value, int):
         return [(where, value)]
     if isinstance(value, Mapping):
+        if "file" in value or "ord" in value:  # places of a source's log, of which no number counts by itself
+            return []
         return [pair for key, below in value.items() for pair in _numbers(below, f"{where}.{key}")]
     return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,10 @@ class Subject:
     files: Callable[[], Files]
     questions: tuple[Question, ...]
     weight: int = 4
+
+    def is_one_of(self, chosen: Sequence[str]) -> bool:
+        """Whether its family is chosen, or a beginning of its name."""
+        return self.family in chosen or self.name.startswith(tuple(chosen))
 
 
 ANY_RUN = tuple(
@@ -154,6 +158,32 @@ TIMING = ("advise timing PATH --period 5 --json", "recovery-line PATH --json", "
 SYSTEM = ("impact PATH --json", "impact PATH --recovery rollback --json", "inspect PATH --json", "impact PATH")
 DELTAS = (*LINES, "advise delta PATH --json")
 
+CONNECTORS = (
+    "recovery-line PATH --json",
+    "recovery-line PATH/topic --json",
+    "recovery-line PATH/topic --source-from orders-mysql=mysql-bin.000124:4 --json",
+    "recovery-line PATH/export --json",
+    "recovery-line PATH/standalone --json",
+    "replay PATH/topic --json",
+    "replay PATH/topic --operator orders-mysql --format connect-json",
+    "inspect PATH/topic --json",
+    "recovery-line PATH/topic",
+)
+JOINT = (
+    "recovery-line PATH/clean/ck --with PATH/enrich/ck --json",
+    "recovery-line PATH/clean/ck --with PATH/enrich/ck --json",
+    "recovery-line PATH/enrich/ck --with PATH/clean/ck",
+)
+TABLES = (
+    "recovery-line PATH/JOB --sink t=PATH/table MAP --json",
+    "recovery-line PATH/JOB --sink t=PATH/table MAP --json",
+    "recovery-line PATH/JOB --sink t=PATH/table MAP",
+    "replay PATH/JOB --sink t=PATH/table MAP --json",
+    "impact PATH/JOB --sink t=PATH/table MAP --json",
+    "report PATH/JOB --sink t=PATH/table MAP --json",
+    "runbook PATH/JOB --sink t=PATH/table MAP --json",
+)
+
 
 def _questions(texts: tuple[str, ...], operator: str = "", origin: str = "") -> tuple[Question, ...]:
     mapped = f"--map {origin}=PATH" if origin else ""
@@ -172,11 +202,29 @@ def _sample(
     return Subject(name, family, partial(folder_files, SAMPLES / name), _questions(texts, operator, origin), weight)
 
 
+def _tables() -> tuple[Subject, ...]:
+    """Jobs with the tables that they write; rows in the tables are nobody's question."""
+    return tuple(_table(folder) for folder in sorted((SAMPLES / "tables").glob("*-*")))
+
+
+def _table(folder: Path) -> Subject:
+    name, (family, job) = f"tables/{folder.name}", _JOBS[folder.name.partition("-")[0]]
+    texts = tuple(text.replace("JOB", job) for text in TABLES)
+    questions = _questions(texts, origin=f"{_SRV}/cklog-sample/{name}")
+    return Subject(name, family, partial(_without_rows, folder), questions, weight=1)
+
+
+def _without_rows(folder: Path) -> Files:
+    files = folder_files(folder)
+    return {name: data for name, data in files.items() if "/_delta_log/" in name or not name.endswith(".parquet")}
+
+
 def _crafted(name: str, family: str, texts: tuple[str, ...], operator: str = "", origin: str = "") -> Subject:
     return Subject(f"crafted/{name}", family, corpus.MADE[name], _questions(texts, operator, origin))
 
 
 _SRV = "file:///srv"
+_JOBS = {"flink": ("flink", "checkpoints"), "spark": ("spark", "ck")}
 
 SUBJECTS = (
     _sample("cec-aggregate", "native", QUEUES, "agg1", weight=_LARGE),
@@ -184,6 +232,7 @@ SUBJECTS = (
     _sample("cec-aggregate-parquet", "native", QUEUES, "agg1", weight=_LARGE),
     _sample("cec-crashed", "native", QUEUES, "agg1", weight=_LARGE),
     _sample("checkmate-uncoordinated", "checkmate", RESTORED, weight=_LARGE),
+    _sample("connect-offsets", "kafka", CONNECTORS),
     _sample("domino-cycle", "native", LINES),
     _sample("flink-orders", "flink", SNAPSHOTS, origin=f"{_SRV}/cklog-sample/flink-orders", weight=_LARGE),
     _sample("incremental", "native", DELTAS, weight=_LARGE),
@@ -198,6 +247,7 @@ SUBJECTS = (
     _sample("reachability-cic", "native", (*LINES, "z-cycles PATH --audit-cic --json"), weight=_LARGE),
     _sample("reachability-uncoordinated", "native", LINES, weight=_LARGE),
     _sample("sink-latency", "native", RESULTS),
+    _sample("spark-chain", "spark", JOINT),
     _sample("spark-state-hdfs", "spark", BATCHES, origin=f"{_SRV}/cklog-words/hdfs"),
     _sample("spark-state-rocksdb", "spark", BATCHES, origin=f"{_SRV}/cklog-words/rocksdb"),
     _sample("spark-wordcount", "spark", BATCHES, origin=f"{_SRV}/cklog-sample/wordcount"),
@@ -205,6 +255,7 @@ SUBJECTS = (
     _sample("token-rounds-ap", "native", ROUNDS),
     _sample("uncoordinated-join", "native", LINES, weight=_LARGE),
     _sample("uncoordinated-join-parquet", "native", LINES, weight=_LARGE),
+    *_tables(),
     _crafted("join-plain", "native", LINES),
     _crafted("join-gz", "native", LINES),
     _crafted("join-zst", "native", LINES),

@@ -49,7 +49,7 @@ def work(cases: Iterable[int], shared: bool, out: TextIO, only: str = "") -> Non
     bench = Bench(folder, SUBJECTS + (shared_subjects() if shared else ()))
     try:
         for done, case in enumerate(cases):
-            if only and bench.subject(random.Random(case)).family not in only.split(","):
+            if only and not bench.subject(random.Random(case)).is_one_of(only.split(",")):
                 print(json.dumps({"skipped": case}), file=out)
                 continue
             print(json.dumps({"begin": case}), file=out, flush=True)

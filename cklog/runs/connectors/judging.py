@@ -88,22 +88,20 @@ class OffsetJudge:
                 if found_in is not None:
                     owner, log, rest = found_in
                     found.setdefault(owner.name, []).append(taken_of(owner.entry.offset or {}, log, rest))
-        damaged = self._damaged(
-            topics & ({*places.values()} | {t.log.rpartition("-")[0] for f in found.values() for t in f})
-        )
+        damaged = self._damaged(topics)  # of all: one without a record that can be read may be any connector's
         findings += damage_findings(item for items in damaged.values() for item in items)
+        hiding = {log for log, items in damaged.items() if any(item.id != "torn-tail" for item in items)}
         for name, taken in found.items():
-            found[name] = [one._replace(again=None) if one.log in damaged else one for one in taken]
+            found[name] = [one._replace(again=None) if one.log in hiding else one for one in taken]
         return [Judged(o.run, o.number, o.entry, o.retained, tuple(found.get(o.name, ()))) for o in judged], findings
 
     def _damaged(self, topics: Iterable[str]) -> dict[str, tuple[Damage, ...]]:
-        """The damage of data topics, by log, that may hide records; a torn end hides nothing that was durable."""
+        """The damage of data topics, by log; a torn end hides nothing that was durable, all else may."""
         if self._logs is None:
             return {}
         wanted = set(topics)
         partitions = self._logs.partitions([f.name for f in self._logs.layout.folders if f.topic in wanted])
-        found = {p.name: tuple(item for item in p.damage if item.id != "torn-tail") for p in partitions.values()}
-        return {name: items for name, items in found.items() if items}
+        return {p.name: p.damage for p in partitions.values() if p.damage}
 
     def _data_topics(self) -> set[str]:
         if self._logs is None:

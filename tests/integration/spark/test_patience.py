@@ -96,7 +96,7 @@ def test_a_connect_server_that_goes_away_is_told(sent: signal.Signals, tmp_path:
 def test_a_cluster_that_loses_its_workers_is_given_up(tmp_path: Path) -> None:
     started: list[subprocess.Popen[bytes]] = []
     with cluster(tmp_path, started=started) as url:
-        told = gated(url, tmp_path, lambda: started[1].terminate())  # and its executors with it
+        told = gated(url, tmp_path, started[1].kill)  # its executors see that, and end
     assert told == f"{url}: no task has run for 15 s, and the job is not done\n"
 
 
