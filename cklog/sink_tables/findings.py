@@ -9,6 +9,7 @@ from cklog.model.wording import first_few, many
 from cklog.sink_tables.model import Fate, Outcome, SinkFit
 
 WHY: Mapping[str, str] = {
+    "line-not-read": "there are checkpoints that could not be read, and so no line",
     "not-whole": "its newest metadata are damaged, or nobody knows which they are: it may have taken more, or less",
     "not-numbered": "Spark's commits to Paimon have no batch number: a batch that runs again is taken again",
     "not-stamped": "no commit says which batch or checkpoint it is of (foreachBatch without txnAppId and txnVersion)",

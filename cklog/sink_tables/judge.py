@@ -76,7 +76,9 @@ def _judged(
     case = _Case(table, restart, rule, held, pending, remembers, forgot, why)
     told = [_pending_fate(case, p) for p in pending]
     outcomes = tuple(_unnumbered(case) if set(why) & set(_UNNUMBERED) else _outcomes(case, told))
-    if _outlived(account, writers):
+    if restart.unknown:
+        outcomes = tuple(replace(one, strength="unknown") for one in outcomes)
+    elif _outlived(account, writers):
         outcomes = tuple(replace(one, strength="unknown") if one.fate in LOSES else one for one in outcomes)
     newest = held.newest
     return SinkFit(
@@ -232,6 +234,8 @@ def _why(
 ) -> Iterable[str]:
     """Why it cannot be told whether table and line agree."""
     table = account.table
+    if restart.unknown:
+        yield "line-not-read"
     if table.indeterminate:
         yield "not-whole"
     tops = {writer: top for writer, top in account.tops.items() if same_numbers(restart.counts, writer.counts)}
@@ -263,6 +267,7 @@ def _agrees(outcomes: Sequence[Outcome], why: Sequence[str]) -> bool | None:
 
 _UNNUMBERED = ("not-numbered", "not-stamped")
 _HIDING = (
+    "line-not-read",
     "not-whole",
     "not-numbered",
     "not-stamped",

@@ -54,6 +54,7 @@ class Restart:
     pending : what the state has for the table that was not known to be committed; None: nobody could look
     since : when what comes first after the line was planned (ms); None: not known
     without_state : a job that is started without state asks for nothing
+    unknown : whether there is state that could not be read, so that nobody knows which line this is
     """
 
     line: int
@@ -64,6 +65,7 @@ class Restart:
     pending: tuple[Pending, ...] | None = ()
     since: int | None = None
     without_state: bool = False
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,10 +232,10 @@ def _all_count(folder: str, producer: int, offset: int) -> RecordFate:
 
 
 def _is_export(root: Root, entry: FileEntry) -> bool:
-    """Whether the first line of a file is a record of the topic."""
+    """Whether a line at the beginning of a file is a record of the topic: the first one may be damaged."""
     try:
-        first = root.read(entry.path, 1 << 16).split(b"\n", 1)[0]
-        return any(isinstance(item, Written) and _has_key(item) for item in exports.written(entry.path, first))
+        found = exports.written(entry.path, root.read(entry.path, 1 << 16))
+        return any(isinstance(item, Written) and _has_key(item) for item in found)
     except OSError:
         return False
 

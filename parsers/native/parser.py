@@ -313,7 +313,8 @@ def _names_a_run(root: Root, listed: Iterable[FileEntry], damaged: bool) -> bool
     if not any(entry.path == "job.json" for entry in listed):
         return False
     try:
-        return not tells_of_outputs_alone(root.read("job.json"))
+        with reading("job.json"):
+            return not tells_of_outputs_alone(root.read("job.json"))
     except (OSError, ValueError, records.NotARecord):
         return damaged
 

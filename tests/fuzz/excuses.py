@@ -20,7 +20,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
 - Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
   name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable. What a committer
-  has pending may be anything: held against a table, all that follows from it is free.
+  has pending may be anything: held against a table, all that follows from it is free. Where none is left, a job can
+  only start over, whatever kept it from a restart before.
 - without a task's `.checkpoint` Kafka Streams restores all of it from the logs: whatever was wrong with the stores is
   wrong no more, which is `told`. So it is where a chain of the patent's store is cut before the link that was broken.
 - files that do not say inside whose they are (CheckMate's, Kafka's, output queues, stores of the patent's layout) and
@@ -29,6 +30,7 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - metadata of tables has no checksums, and commits of tables end with the newest file that is there: of one that is gone
   all are free, and so is whatever parses. A file that does not is damage.
 - Connect's offsets without a broker, a file that Java wrote, have no checksums: what is as long as it was is forged.
+- a query that has to start over does so only where its `metadata` is whole: else that is mended first, which is `told`.
 - an entry of Spark's `offsets/` and `commits/` under another number is a record, if nothing sums it.
 
 Values that a native record cannot have (`5.0`, `"5"`, `true`, a negative number) are no forgery: strict.
@@ -95,6 +97,11 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         return lenient(begins, _of_damage_gone(before or b"", b""))
     if name.endswith("/.checkpoint") and not os.path.lexists(tree.root / name):
         return _UNSUMMED
+    if after is None and name.endswith("/_metadata") and not change.unreadable and not _is_link(tree, name):
+        left = [other for other in tree.names if other.endswith("/_metadata") and tree.now(other) is not None]
+        return STRICT if left else {**STRICT, "newer": "told"}
+    if family == "spark" and name.endswith("ck/metadata"):
+        return {**_of_text(after or b""), "newer": "told"}
     if name.startswith("table/"):
         return _of_table(name, before, after)
     if after is None and family == "checkmate" and _nothing_shows(tree, name):

@@ -46,8 +46,10 @@ def with_tables(found: Draft[SinkImpact], restart: Restart, unit: str, opened: O
 
 
 def _one_of_each(pieces: Sequence[GuaranteeEvidence]) -> Iterable[GuaranteeEvidence]:
-    """Of the evidence for input and state, which all sinks share, the weakest of each."""
+    """Of the evidence for input and state, which all sinks share, the weakest of each; none for input is not known."""
     order = {False: 0, None: 1, True: 2}
+    if not any(piece.piece == "input" for piece in pieces):
+        yield GuaranteeEvidence("input", None, "input-unknown", ())
     for name in ("input", "state"):
         mine = [piece for piece in pieces if piece.piece == name]
         if mine:

@@ -14,6 +14,9 @@ from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.sink_tables.beside import AskedLine
 from cklog.sink_tables.model import Restart
 
+_UNREAD = ("unread", "unknown-version")
+"""Verdicts on snapshots that may be as good as any other."""
+
 
 def snapshot_line(parser: OffersSnapshots, plan: SnapshotPlan, chosen: bool, check_files: bool) -> AskedLine:
     """Return the line of the one job for its tables.
@@ -85,8 +88,15 @@ def _restart(
 
 
 def _without_state(parser: OffersSnapshots, group: Candidates) -> Restart:
-    ids = _ids(parser, group)
-    return Restart(line=0, counts="checkpoint", writers=ids, asks="", same_to=0, without_state=True)
+    return Restart(
+        line=0,
+        counts="checkpoint",
+        writers=_ids(parser, group),
+        asks="",
+        same_to=0,
+        without_state=True,
+        unknown=any(judged.verdict in _UNREAD for judged in group.snapshots),
+    )
 
 
 def _pending(

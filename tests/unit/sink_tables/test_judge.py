@@ -157,3 +157,22 @@ def test_numbers_without_bounds_cost_nothing() -> None:
 def test_a_name_that_could_be_misread_gives_no_statement(name: str) -> None:
     ((_, back),) = rollbacks_for([NamedTable(name, table("iceberg", FLINK, 4, 5, 6))], flink(4, 4)) or []
     assert back.statements == {}
+
+
+@pytest.mark.parametrize("line", [5, 8])
+def test_a_table_without_its_newest_metadata_agrees_and_contradicts_with_nothing(line: int) -> None:
+    """What is missing may have taken the next checkpoint, or may have taken the last one back."""
+    found = table("iceberg", FLINK, *range(1, 9))
+    (told,) = judge(Account(found), flink(line))
+    (damaged,) = judge(Account(replace(found, indeterminate=True)), flink(line))
+    assert (told.agrees, damaged.agrees, damaged.guarantee) == (line == 8, None, "none")
+
+
+def test_where_a_checkpoint_could_not_be_read_nothing_is_sure() -> None:
+    """A start without state is what would be left, if nobody can read it."""
+    start = replace(flink(0), asks="", without_state=True)
+    (told,) = judge(Account(table("iceberg", FLINK, 1, 2)), start)
+    (unread,) = judge(Account(table("iceberg", FLINK, 1, 2)), replace(start, unknown=True))
+    assert (told.agrees, unread.agrees) == (False, None)
+    assert {one.strength for one in unread.outcomes} == {"unknown"}
+    assert [finding.id for finding in fit_findings(unread, "checkpoint") if finding.severity == "error"] == []

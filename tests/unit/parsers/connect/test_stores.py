@@ -99,6 +99,13 @@ def test_a_torn_last_line_of_an_export_is_left_out(tmp_path: Path) -> None:
     assert ids(tmp_path) == ["torn-tail"]
 
 
+def test_an_export_whose_first_line_is_damaged_is_one_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "connect-offsets.jsonl").write_text('{"key": ["b",{}], "val\n{"key": ["a",{}], "value": {"n":4}}\n')
+    assert newest(tmp_path) == {"a": {"n": 4}}
+    assert ids(tmp_path) == ["bad-record"]
+    assert Connect.runs_below(Root(str(tmp_path))) == [""]
+
+
 @pytest.mark.parametrize(
     ("data", "found"), [(java_map([(key("a", P), b"{}")])[:-9], ["cut-offsets-file"]), (b"", ["cut-offsets-file"])]
 )

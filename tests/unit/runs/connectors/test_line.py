@@ -120,6 +120,17 @@ def test_records_that_say_nothing_leave_it_unknown(tmp_path: Path) -> None:
     assert (row(found, "a")["again"], "taken-unknown" in ids(found)) == (None, True)
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_damage_of_a_data_topic_is_told(tmp_path: Path, cut: bool) -> None:
+    """Even where no record is left that says whose it is; what was torn off a log's end had not been acknowledged."""
+    folder = shutil.copytree(SAMPLES / "connect-offsets" / "topic", tmp_path / "topic")
+    log = folder / "shop.shop.orders-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    log.write_bytes(data[:-9] if cut else data[:61] + bytes(len(data) - 61))
+    found, _ = answer(folder)
+    assert ids(found) & ({"torn-tail"} if cut else {"corrupt-batch", "bad-batch", "corrupt-file"})
+
+
 def test_taken_may_be_a_file_of_json_lines(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "connect.offsets").write_bytes(java_map([(key("a", S), b'{"file":"b.000003","pos":5}')]))
