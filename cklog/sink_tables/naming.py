@@ -14,14 +14,16 @@ from cklog.sink_tables.fitting import NamedTable
 from cklog.stores.places import numbered
 
 _READS = "cklog.parsers.sink_tables.opening"
+_BRANCH = "?branch="
 
 
 @dataclass(frozen=True, slots=True)
 class NamedUri:
-    """A table that was asked about, and what it is called in the answer."""
+    """A table that was asked about, what it is called in the answer, and its branch; "" is the main one."""
 
     name: str
     uri: str
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,12 @@ class OpenedTables:
 
 
 def named_uri(text: str) -> NamedUri:
-    """Return name and URI of `[NAME=]URI`; without a name a table is called by the end of its URI.
+    """Return name, URI and branch of `[NAME=]URI[?branch=BRANCH]`; without a name the end of the URI is one.
 
     >>> named_uri("orders=s3://lake/db/orders"), named_uri("/lake/day=1/t/")
-    (NamedUri(name='orders', uri='s3://lake/db/orders'), NamedUri(name='t', uri='/lake/day=1/t/'))
+    (NamedUri(name='orders', uri='s3://lake/db/orders', branch=''), NamedUri(name='t', uri='/lake/day=1/t/', branch=''))
+    >>> named_uri("/lake/t?branch=audit")
+    NamedUri(name='t', uri='/lake/t', branch='audit')
 
     Raises
     ------
@@ -48,8 +52,11 @@ def named_uri(text: str) -> NamedUri:
     if not equals or any(mark in name for mark in "/\\:"):
         name, uri = "", text
     if not uri:
-        raise UsageError(f"--sink {text}: expected [NAME=]URI", "such as --sink orders=s3://lake/orders")
-    return NamedUri(name or uri.rstrip("/").replace("\\", "/").rpartition("/")[2] or uri, uri)
+        raise UsageError(
+            f"--sink {text}: expected [NAME=]URI[?branch=BRANCH]", "such as --sink orders=s3://lake/orders"
+        )
+    uri, _, branch = uri.partition(_BRANCH)
+    return NamedUri(name or uri.rstrip("/").replace("\\", "/").rpartition("/")[2] or uri, uri, branch)
 
 
 def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
@@ -71,7 +78,7 @@ def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
     tables, unread, findings = [], [], []
     for one in named:
         try:
-            tables.append(NamedTable(one.name, read(_through(one.uri, store)), (one.name,)))
+            tables.append(NamedTable(one.name, read(_through(one.uri, store), branch=one.branch), (one.name,)))
         except (CorruptInput, Unreadable) as error:
             unread.append(one)
             what = f"{one.name}: {error.message}; what this table has taken is not known"
@@ -85,10 +92,10 @@ def _through(uri: str, store: str) -> str:
     return uri if is_local(uri) else numbered(uri, store)
 
 
-def _reader() -> Callable[[str], SinkTable]:
+def _reader() -> Callable[..., SinkTable]:
     """What reads tables: a parser, which is found by name as all of them are."""
     try:
-        found: Callable[[str], SinkTable] = import_module(_READS).read_table
+        found: Callable[..., SinkTable] = import_module(_READS).read_table
     except ModuleNotFoundError as error:
         if error.name != _READS:
             raise

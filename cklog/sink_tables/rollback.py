@@ -88,14 +88,30 @@ def statements(table: SinkTable, name: str, commit: str, later: tuple[str, ...] 
     >>> from cklog.inputs.sink_tables import SinkTable
     >>> statements(SinkTable("s3://b/t", "iceberg", "main", (), "9", {}, {}), "cat.db.t", "7")["spark-sql"]
     "CALL cat.system.rollback_to_snapshot('db.t', 7)"
+    >>> statements(SinkTable("s3://b/t", "iceberg", "audit", (), "9", {}, {}), "cat.db.t", "7")["spark-sql"]
+    'ALTER TABLE cat.db.t REPLACE BRANCH `audit` AS OF VERSION 7'
     """
     catalog, _, rest = name.rpartition(".")[0].partition(".") if name.count(".") > 1 else ("<catalog>", "", "")
     short = f"{rest}.{name.rpartition('.')[2]}" if rest else name
-    words = {"iceberg": _iceberg, "delta": _delta, "paimon": _paimon, "hudi": _hudi}[table.format](
-        catalog, short, table.uri, commit, later
-    )
-    safe = commit.isascii() and commit.isalnum() and not any(c in "'\"`\\\n" for c in f"{name}{table.uri}")
+    if table.branch != "main":
+        words = _of_branch(table, catalog, short, commit)
+    else:
+        words = {"iceberg": _iceberg, "delta": _delta, "paimon": _paimon, "hudi": _hudi}[table.format](
+            catalog, short, table.uri, commit, later
+        )
+    told = f"{name}{table.uri}{table.branch}"
+    safe = commit.isascii() and commit.isalnum() and not any(c in "'\"`\\\n" for c in told)
     return words if safe else {}
+
+
+def _of_branch(table: SinkTable, catalog: str, name: str, commit: str) -> dict[str, str]:
+    """The statements for another branch than the main one, which procedures of tables leave alone."""
+    if table.format == "paimon":
+        return _paimon(catalog, f"{name}$branch_{table.branch}", table.uri, commit, ())
+    return {
+        "spark-sql": f"ALTER TABLE {catalog}.{name} REPLACE BRANCH `{table.branch}` AS OF VERSION {commit}",
+        "library": f'table.manageSnapshots().replaceBranch("{table.branch}", {commit}L).commit();',
+    }
 
 
 def _iceberg(catalog: str, name: str, uri: str, commit: str, later: tuple[str, ...]) -> dict[str, str]:

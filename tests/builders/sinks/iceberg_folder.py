@@ -120,9 +120,12 @@ def rows_of(table: Table, column: str, branch: str = "") -> list[int]:
     return [int(value) for value in found[column].to_pylist()]
 
 
-def last_epoch(table: Table, query: str, branch: str = "main") -> int | None:
-    """What Iceberg's Spark sink looks for: from the branch's head through the parents to this query's newest."""
-    snapshot = table.snapshot_by_name(branch)
+def last_epoch(table: Table, query: str) -> int | None:
+    """What Iceberg's Spark sink looks for: from the current snapshot through the parents to this query's newest.
+
+    The current snapshot is the main branch's, whichever the sink writes to (`SparkWrite.BaseStreamingWrite`).
+    """
+    snapshot = table.current_snapshot()
     while snapshot is not None:
         said = snapshot.summary.additional_properties if snapshot.summary else {}
         if said.get("spark.sql.streaming.queryId") == query:

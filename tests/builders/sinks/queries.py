@@ -86,11 +86,11 @@ def _iceberg(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) 
 
 
 def _iceberg_epoch(folder: Path, rows: pa.Table, query: str, batch: int, branch: str) -> None:
-    """What Iceberg's own Spark sink does: the branch's newest snapshot of this query tells the newest batch."""
+    """What Iceberg's own Spark sink does: the newest snapshot of this query in main tells the newest batch."""
     from tests.builders.sinks.iceberg_folder import FolderCatalog, last_epoch
 
     table = FolderCatalog(folder).load_table("table")
-    newest = last_epoch(table, query, branch)
+    newest = last_epoch(table, query)
     if newest is None or batch > newest:
         said = {"spark.sql.streaming.queryId": query, "spark.sql.streaming.epochId": str(batch)}
         table.append(rows, snapshot_properties=said, branch=branch)

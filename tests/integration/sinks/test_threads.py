@@ -79,7 +79,7 @@ def iceberg(name: str, branch: str = "main") -> Took:
     """An Iceberg table of Spark, by pyiceberg."""
     catalog = FolderCatalog(TABLES / name / "table", f"file:///srv/cklog-sample/tables/{name}/table")
     table = catalog.load_table("table")
-    return Took(batches_of(rows_of(table, "value", branch)), last_epoch(table, query_of(name), branch))
+    return Took(batches_of(rows_of(table, "value", branch)), last_epoch(table, query_of(name)))
 
 
 def committed(name: str) -> list[str | None]:
@@ -128,8 +128,8 @@ def test_the_tables_of_spark_remember_one_thing_and_have_another(
     assert newest(TABLES / name / "ck/commits") == done
 
 
-def test_a_branch_remembers_what_it_has() -> None:
-    assert iceberg("spark-iceberg-branch", "audit") == Took([0, 1], 1)
+def test_a_branch_has_rows_of_its_own_and_what_main_remembers() -> None:
+    assert iceberg("spark-iceberg-branch", "audit") == Took([0, 1], 3)
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_hudi_says_the_batch() -> None:
     assert json.loads(said) == {"default_single_writer": "3"}
 
 
-def answer(name: str) -> dict[str, Any]:
+def answer(name: str, branch: str = "") -> dict[str, Any]:
     """What cklog says of a sample's line and table."""
     place = "ck" if name.startswith("spark") else "checkpoints"
-    sink = f"orders={TABLES / name / 'table'}"
+    sink = f"orders={TABLES / name / 'table'}{branch}"
     moved = f"file:///srv/cklog-sample/tables={TABLES}"
     ended = cklog("recovery-line", TABLES / name / place, "--sink", sink, "--map", moved, "--json")
     assert ended.code in (0, 3, 5), ended.err
@@ -263,3 +263,18 @@ def test_programs_name_tables_as_the_command_line_does() -> None:
         assert run.verify({"query/0": 2}, sinks=tables).result.summary.startswith("Refuted")
         assert f"--sink t={sample / 'table'}" in run.report(sinks=tables).to_markdown()
         assert "repair-first" in run.runbook(sinks=tables).to_dict()["result"]["action"]
+
+
+def test_a_branch_is_a_table_of_its_own() -> None:
+    """It lacks batch 2, which nobody writes again, and gets no batch 3: main has that, and is what the sink asks."""
+    (row,) = answer("spark-iceberg-branch", "?branch=audit")["result"]["details"]["sinks"]
+    assert (row["branch"], row["taken_to"], row["remembers"], row["agrees"]) == ("audit", 1, 3, False)
+    fates = {one["fate"]: (one["from"], one["to"]) for one in row["outcomes"]}
+    assert (fates["missing"], fates["skipped-wrongly"]) == ((2, 3), (3, 4))
+
+
+def test_a_branch_that_is_not_there_is_no_table() -> None:
+    folder = TABLES / "spark-iceberg-branch"
+    ended = cklog("recovery-line", folder / "ck", "--sink", f"t={folder / 'table'}?branch=none")
+    assert (ended.code, ended.out) == (66, "")
+    assert "no branch 'none'\nhint: there are audit, main" in ended.err

@@ -22,7 +22,7 @@ SPARK = str(SAMPLES / "spark-wordcount")
 FLINK = str(SAMPLES / "flink-orders")
 
 
-def written(uri: str) -> SinkTable:
+def written(uri: str, branch: str = "") -> SinkTable:
     """A table by its name: FORMAT-LAST, with all numbers up to the last one."""
     if uri == "damaged":
         raise CorruptInput("its log ends within a number")
