@@ -170,9 +170,9 @@ CONNECTORS = (
     "recovery-line PATH/topic",
 )
 JOINT = (
-    "recovery-line PATH/clean/ck --with PATH/enrich/ck --json",
-    "recovery-line PATH/clean/ck --with PATH/enrich/ck --json",
-    "recovery-line PATH/enrich/ck --with PATH/clean/ck",
+    "recovery-line PATH/clean --with PATH/enrich --json",
+    "recovery-line PATH/clean --with PATH/enrich --json",
+    "recovery-line PATH/enrich --with PATH/clean",
 )
 TABLES = (
     "recovery-line PATH/JOB --sink t=PATH/table MAP --json",
