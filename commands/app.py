@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from cklog.commands.lazy import SETTINGS, LazyCommands
 from cklog.commands.terminal.streams import encodable_json, prepare_streams, write_out
-from cklog.errors import CklogError, UsageError
+from cklog.errors import CklogError, OutputError, UsageError
 from cklog.local_files import told_error
 from cklog.render.formats import error_object
 from cklog.render.text import masked, visible, visible_json
@@ -155,12 +155,19 @@ def _tell_usage(error: Any) -> int:
     return UsageError.exit_code
 
 
-def _tell(error: CklogError) -> None:
-    """One line and a hint on stderr, and under --json one object on stdout, in place of the answer."""
+def _tell_in_words(error: CklogError) -> None:
     print(f"cklog: {masked(visible(error.message))}", file=sys.stderr)
     if error.hint:
         print(f"hint: {masked(visible(error.hint))}", file=sys.stderr)
+
+
+def _tell(error: CklogError) -> None:
+    """One line and a hint on stderr, and under --json one object on stdout, in place of the answer."""
+    _tell_in_words(error)
     given = {*sys.argv, *(f"{a}={b}" for a, b in zip(sys.argv, sys.argv[1:], strict=False))}
     if not given.isdisjoint(("--json", "--format=json")):
         text = masked(visible_json(json.dumps(error_object(error), ensure_ascii=False)))
-        write_out(encodable_json(f"{text}\n"))
+        try:
+            write_out(encodable_json(f"{text}\n"))
+        except OutputError as full:  # the process ends with the code of what went wrong first
+            _tell_in_words(full)

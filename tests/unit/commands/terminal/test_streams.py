@@ -82,6 +82,17 @@ def test_a_refusal_needs_no_stdout() -> None:
     assert shell("cklog recovery-line /no/such/place >&-").returncode == 66
 
 
+@pytest.mark.parametrize(("args", "code"), [("recovery-line /no/such/place", 66), ("recovery-line --no-such", 2)])
+@pytest.mark.parametrize(("to", "why"), [(">&-", b"it is closed"), (">/dev/full", b"No space left")])
+def test_a_refusal_whose_object_cannot_be_written_says_both(args: str, code: int, to: str, why: bytes) -> None:
+    ended = shell(f"cklog {args} --json {to}")
+    assert ended.returncode == code
+    first, *_, last, hint = ended.stderr.splitlines()
+    assert first.startswith(b"cklog: ")
+    assert last.startswith(b"cklog: stdout: " + why)
+    assert hint == b"hint: -o FILE writes to a file"
+
+
 def test_an_answer_in_a_file_needs_no_stdout(tmp_path: Path) -> None:
     assert shell(f"cklog recovery-line {FLINK} -o {tmp_path / 'answer'} >&-").returncode == 0
     assert (tmp_path / "answer").read_text().startswith("Restore ")
