@@ -56,21 +56,22 @@ def write_inputs(folder: Path, files: int = FILES) -> None:
         os.utime(path, (_FILE_S + i, _FILE_S + i))
 
 
-_MAINTAINED = {
+MAINTAINED = {
     _STATE + "maintenanceInterval": "500ms",
     _STATE + "minDeltasForSnapshot": "3",
     "spark.sql.streaming.minBatchesToRetain": "4",
 }
+"""State is maintained twice a second, and little is kept."""
 
 
-def session(scratch: Path, settings: Mapping[str, str] = _MAINTAINED) -> Any:
-    """A quiet session with two partitions of state, whose maintenance runs twice a second."""
+def session(scratch: Path, settings: Mapping[str, str] | None = None) -> Any:
+    """A quiet session with two partitions of state, and Spark's other defaults but for some settings."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.local.dir", str(scratch)).config("spark.sql.shuffle.partitions", "2")
-    for key, value in settings.items():
+    for key, value in (settings or {}).items():
         builder = builder.config(key, value)
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
@@ -129,7 +130,7 @@ def _stream(spark: Any, folder: Path, query: str) -> Any:
 
 def main(folder: Path, which: list[str]) -> None:
     """Run the queries until the process is killed, or one of them fails."""
-    spark = session(folder / "scratch")
+    spark = session(folder / "scratch", MAINTAINED)
     wait({name: start(spark, folder / name, name) for name in which})
 
 

@@ -17,7 +17,7 @@ import pytest
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.runs.batches.plan import plan_of
 from cklog.storage import Root
-from tests.builders.spark_queries import QUERIES, SINKS, STATES, names, session, start
+from tests.builders.spark_queries import MAINTAINED, QUERIES, SINKS, STATES, names, session, start
 from tests.builders.spark_restarts import WAIT_S, keep_few_inputs, kill, ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -28,7 +28,7 @@ KILLS = 60
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    made = session(tmp_path_factory.mktemp("scratch"))
+    made = session(tmp_path_factory.mktemp("scratch"), MAINTAINED)
     yield made
     made.stop()
 
