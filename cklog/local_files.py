@@ -125,12 +125,16 @@ def told_error(error: BaseException) -> CklogError:
 
     >>> told_error(KeyError("x")).message
     "a bug: KeyError: 'x'"
+    >>> told_error(RuntimeError("can't start new thread")).exit_code
+    65
     """
     if isinstance(error, CklogError):
         return error
     unmapped = isinstance(error, ImportError) and "failed to map segment" in str(error)
     if unmapped or isinstance(error, MemoryError):  # of the loader, of Python, or of Arrow's allocator
         return OverBudget("memory ran out")
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return OverBudget("no thread could be started: this user's memory or number of processes is at its limit")
     if isinstance(error, OSError) and error.errno is not None:
         named = error.filename if isinstance(error.filename, str) else first_line(error)
         return Unreadable(f"{named}: {reason(error)}", "ask again as a user who may read it")

@@ -68,24 +68,24 @@ class SparkEngine:
     def _run(self, session: Any, scan: Scan, told: Stage) -> Scanned:
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
         rows = rows_of_tasks(scan)
-        frame = session.createDataFrame(rows)
-        frame = frame.repartitionByRange(len(rows), "task") if len(rows) > 1 else frame.coalesce(1)
-        frame = frame.mapInArrow(
-            _split_reader(replace(scan, splits=()), stores_of(scan), schema), _spark_schema(schema)
-        )
-        if scan.reduce is not None:
-            frame = _reduced(frame, scan, scan.reduce)
-        waited = self._options.timeout
-        with (
-            counted_by_tasks(session, told, len(rows)) as job,
-            impatient(waited, job.is_working, job.cancel) as gave_up,
-        ):
-            try:
+        waited, gave_up = self._options.timeout, _never
+        try:
+            frame = session.createDataFrame(rows)
+            frame = frame.repartitionByRange(len(rows), "task") if len(rows) > 1 else frame.coalesce(1)
+            frame = frame.mapInArrow(
+                _split_reader(replace(scan, splits=()), stores_of(scan), schema), _spark_schema(schema)
+            )
+            if scan.reduce is not None:
+                frame = _reduced(frame, scan, scan.reduce)
+            with (
+                counted_by_tasks(session, told, len(rows)) as job,
+                impatient(waited, job.is_working, job.cancel) as gave_up,
+            ):
                 table = frame.toArrow()
-            except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
-                if gave_up():
-                    raise _nobody_works(self._options, job.has_begun) from error
-                raise job_failed(error, self._options.where) from error
+        except Exception as error:  # whatever Spark raises, at whichever call, the user needs one line; -v has the rest
+            if gave_up():
+                raise _nobody_works(self._options, job.has_begun) from error
+            raise job_failed(error, self._options.where) from error
         return _scanned_of(table, scan)
 
     def close(self) -> None:
@@ -107,6 +107,11 @@ class SparkEngine:
             for line in self._started.spoken:
                 self._say(line)
         return self._session
+
+
+def _never() -> bool:
+    """Whether a job was given up that has not begun."""
+    return False
 
 
 def _nobody_works(options: SparkOptions, has_begun: bool) -> EngineError:

@@ -10,7 +10,10 @@ _LONGEST = 300
 """Characters of a cause that is told."""
 
 _RAISED = re.compile(r"[A-Za-z_.]*(Error|Exception): ")
-_JVM_GONE = re.compile("Py4JNetworkError|Answer from Java side is empty|Connection(Refused|Reset)Error")
+_JVM_GONE = re.compile(
+    r"Py4JNetworkError|Answer from Java side is empty|Connection(Refused|Reset)Error"
+    r"|\APy4JError: An error occurred while calling \S+\Z"  # a call that began, and of which Java said nothing more
+)
 _NO_MODULE = re.compile(r"No module named '?([A-Za-z0-9_.]+)")
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+).*?(\d+\.\d+)", flags=re.DOTALL)
 
@@ -41,6 +44,9 @@ def cause_of(error: Exception) -> str:
     >>> cause_of(ValueError("An error occurred while calling o1.x.\\n: a.SparkException: stop\\nCaused by: b.C: full"))
     'b.C: full'
     >>> cause_of(ConnectionResetError(104, "Connection reset by peer"))
+    "the JVM of Spark's driver has ended: it was killed, or ran out of memory"
+    >>> class Py4JError(Exception): ...
+    >>> cause_of(Py4JError("An error occurred while calling None.a.JavaSparkContext"))
     "the JVM of Spark's driver has ended: it was killed, or ran out of memory"
     """
     if _JVM_GONE.search(f"{type(error).__name__}: {error}"):
