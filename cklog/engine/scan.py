@@ -23,14 +23,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from cklog.errors import first_line
 from cklog.local_files import is_local, os_name, reason, without_file_scheme
 from cklog.progress import Stage, Unit, portion, stage
-from cklog.storage import Root
+from cklog.storage import Root, Tree
 
 Aggregate = Literal["sum", "min", "max"]
 """How the values of a column become one."""
@@ -40,6 +40,18 @@ Kernel = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 DAMAGE_LISTED = 100
 """Damaged records that are listed with their place, per file and kind; all of them are counted."""
+
+
+class Listing(NamedTuple):
+    """What lies in a folder, and the links in it that were not followed, as they were listed."""
+
+    tree: Tree
+    links: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, root: Root) -> Listing:
+        """List a folder, which is done once."""
+        return cls(root.tree(), (*root.trouble.links.items(),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,8 @@ class Split:
     `listed`: the bytes of the whole file, where the parts are row groups.
     `together` names the `Gatherer` that reads several such splits at once, of a whole file each; "": it is read alone.
     `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
-    whether links are followed out of it: a reader sees the files that the driver saw.
+    whether links are followed out of it: a reader sees the files that the driver saw. `listing` is how it saw them,
+    of a split that stands for files of a folder: that is not listed again, for a job that goes on may write there.
     """
 
     uri: str
@@ -66,6 +79,7 @@ class Split:
     numbered: bool = False
     together: str = ""
     listed: int | None = None
+    listing: Listing | None = field(default=None, compare=False, repr=False)
 
     def cost(self) -> int:
         """Return the bytes that reading it costs; of some lines or batches of a file these alone.
@@ -79,7 +93,11 @@ class Split:
 
     def folder(self) -> Root:
         """Return the folder that `uri` names, of a split that stands for files of a folder."""
-        return Root(self.uri, self.maps, follow_links=self.follow_links)
+        found = Root(self.uri, self.maps, follow_links=self.follow_links)
+        if self.listing is not None:
+            found.take_listing(self.listing.tree)
+            found.trouble.links.update(self.listing.links)
+        return found
 
     def root(self) -> Root:
         """Return the root below which the file lies.

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.budgets import budgets, over, reading
-from cklog.engine.scan import Damage, Split, damage_of
+from cklog.engine.scan import Damage, Listing, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
@@ -120,7 +120,7 @@ class CheckMate(Format):
         return (InputUsed(path, "checkmate", self.bytes_of(table), sum(records_read.values())),)
 
     def splits(self, table: str, split_bytes: int, wanted: RowFilter | None = None) -> Iterator[Split]:
-        """Cut units or logs into runs of about `split_bytes`; each split lists the dump.
+        """Cut units or logs into runs of about `split_bytes`; each split takes the listing with it.
 
         Places in a split are numbers of whole units, or of whole logs. `wanted` has nothing to go by.
         """
@@ -139,6 +139,7 @@ class CheckMate(Format):
                     size=size,
                     follow_links=self._root.follow_links,
                     numbered=True,
+                    listing=Listing.of(self._root),
                 )
                 start, size = i + 1, 0
 

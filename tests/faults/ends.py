@@ -71,9 +71,10 @@ def unread(asked: Asked) -> Outcome:
         os.close(reading)
 
     left = run(asked.words(), poke=poke, stdout=writing)
-    ended = Ended(0 if left.ended.code in (0, 3, 4, 5, 141) else left.ended.code, asked.base.ended.out, left.ended.err)
+    base = asked.base.ended  # who has read enough of an answer has had it
+    ended = Ended(base.code if left.ended.code in {0, 141, base.code} else left.ended.code, base.out, left.ended.err)
     calm = Left(ended, left.files, left.processes, left.seconds)
-    return Outcome(f"stdout closed after {most} bytes (exit {left.ended.code})", calm, frozenset({0}))
+    return Outcome(f"stdout closed after {most} bytes (exit {left.ended.code})", calm)
 
 
 def together(asked: Asked) -> Outcome:
