@@ -142,6 +142,8 @@ class TailReader:
     _windows_seen: set[str] = field(default_factory=set)
     _results_behind: int = 0
     _disordered: bool = False
+    _lowest_of_last_file: int = 0
+    _passed_last_file: bool = False
     _splits: Iterator[Split] | None = None
 
     def more(self) -> bool:
@@ -166,24 +168,42 @@ class TailReader:
     def read_all_if_disordered(self) -> None:
         """Read the whole queue if its last file does not hold its last record, such as beside a copy of an older one.
 
-        The end of the file before tells, by the numbers of records. What is in order is read from its end alone.
+        The end of the file before tells, by the numbers of records. What is in order is read from its end alone. Where
+        the end before is damaged, the whole last file is read, to know its lowest number; and of a file that tells no
+        number at all, that it lies in between is only believed if numbers are missing there.
         """
-        split = self.queue.older(self.tail[0]) if self.tail else None
-        if split is None or self.tail is None:
-            return
-        items = list(reader_of(split)(split, "outputs", ("pos",)))
-        self.bytes_read += split.cost()
-        numbers = [pc.max(item.column("pos")).as_py() for item in items if isinstance(item, pa.RecordBatch)]
-        self._disordered = any(number is not None and number >= self.tail[1] for number in numbers)
+        before, unread, damaged = self._end_before_last_file()
+        if damaged:
+            while not self._passed_last_file and self.more():
+                pass
+        self._disordered = self.tail is not None and before + unread >= self._lowest_of_last_file
         while self._disordered and self.more():
             pass
+
+    def _end_before_last_file(self) -> tuple[int, bool, bool]:
+        """The highest number at the end before the last file, -1: none; whether a file has none; whether any is damaged.
+
+        A file whose end tells no number is passed over, for the one before it.
+        """
+        unread = damaged = False
+        path = "" if self.tail is None else self.tail[0]
+        while path and (split := self.queue.older(path)) is not None:
+            items = list(reader_of(split)(split, "outputs", ("pos",)))
+            self.bytes_read += split.cost()
+            damaged |= any(isinstance(item, Damage) and item.id != "torn-tail" for item in items)
+            numbers = [pc.max(item.column("pos")).as_py() for item in items if isinstance(item, pa.RecordBatch)]
+            known = [number for number in numbers if number is not None]
+            if known or not damaged:
+                return max(known, default=-1), unread, damaged
+            unread, path = True, split.path
+        return -1, unread, damaged
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is wrong with the order of the files, once `read_all_if_disordered` has looked."""
         if not self._disordered or self.tail is None:
             return ()
         message = (
-            f"{self.tail[0]} is the last file by name, and the one before it ends with a record as late: one of them "
+            f"{self.tail[0]} is the last file by name, and the one before it ends behind where it begins: one of them "
             "is a copy. Records were taken by their numbers, each once; move the copy away"
         )
         return (Finding("repeated-records", "warning", self.tail[0], message, (Where(self.tail[0]),)),)
@@ -220,6 +240,8 @@ class TailReader:
         self.first_ts, self.first_pos = batch.column("ts")[0].as_py(), batch.column("pos")[0].as_py()
         if self.tail is None and batch.column("pos")[-1].is_valid:
             self.tail = str(batch.column("_path")[-1].as_py()), int(batch.column("pos")[-1].as_py())
+            self._lowest_of_last_file = self.tail[1]
+        self._note_last_file(batch)
         kinds = kinds_of(batch.column("type"))
         if self.open_tail is None:
             self.open_tail = self._tail_count(batch, kinds)
@@ -232,6 +254,15 @@ class TailReader:
             if row >= 0 and name not in self._windows_seen:
                 self._windows_seen.add(name)
                 self.open_seen += bool(kinds[row] < RESULT)
+
+    def _note_last_file(self, batch: pa.RecordBatch) -> None:
+        """Note the lowest number of a record in the file that holds the last one."""
+        if self.tail is None or self._passed_last_file:
+            return
+        self._passed_last_file = str(batch.column("_path")[0].as_py()) != self.tail[0]
+        if not self._passed_last_file:
+            lowest = pc.min(batch.column("pos")).as_py()
+            self._lowest_of_last_file = min(self._lowest_of_last_file, self.tail[1] if lowest is None else lowest)
 
     def _tail_count(self, batch: pa.RecordBatch, kinds: Ints) -> int | None:
         """Return N after the last record: that of the last one to give it, and what the records since did to it."""

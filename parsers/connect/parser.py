@@ -47,6 +47,9 @@ OFFSETS = pa.schema(
 
 READER = "cklog.parsers.connect.parser:read"
 _SEGMENT = re.compile(r"(?:(.*)/)?([^/]+)-[0-9]{1,10}/[0-9]{20}\.log", re.DOTALL)
+_NAMED_EXPORT = re.compile(r"connect[^/]*offset[^/]*\.(?:jsonl?|txt)", re.IGNORECASE | re.DOTALL)
+"""What is called so is an export whatever has become of its contents."""
+
 _EXPORT = re.compile(r"(?:.*/)?[^/]*offset[^/]*\.(?:jsonl?|txt)", re.IGNORECASE | re.DOTALL)
 _FILE = re.compile(r"(?:.*/)?(?:[^/]+\.offsets|[^/]*offset[^/]*\.dat)", re.IGNORECASE | re.DOTALL)
 _BROKER = "meta.properties"
@@ -232,7 +235,9 @@ def _all_count(folder: str, producer: int, offset: int) -> RecordFate:
 
 
 def _is_export(root: Root, entry: FileEntry) -> bool:
-    """Whether a line at the beginning of a file is a record of the topic: the first one may be damaged."""
+    """Whether a line at the beginning of a file is a record of the topic, or its name says so: any may be damaged."""
+    if _NAMED_EXPORT.search(posixpath.basename(entry.path)):
+        return True
     try:
         found = exports.written(entry.path, root.read(entry.path, 1 << 16))
         return any(isinstance(item, Written) and _has_key(item) for item in found)

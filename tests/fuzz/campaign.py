@@ -18,8 +18,11 @@ from typing import Any
 STUCK_SECONDS = 120
 """Without a word and without using the CPU for so long, a worker waits for something that never comes."""
 
-_RESTARTED_EVERY = 5000
+_RESTARTED_EVERY = 25_000
 """Cases of one process: what libraries keep does not add up."""
+
+_WORKERS_ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+"""The same order in each process, and one thread: as many workers as wanted are asked for by themselves."""
 
 
 @dataclass
@@ -120,7 +123,7 @@ def _one_worker(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONHASHSEED": "0"},
+        env={**os.environ, **_WORKERS_ENVIRONMENT},
     )
     assert process.stdout is not None
     assert process.stderr is not None

@@ -30,7 +30,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - metadata of tables has no checksums, and commits of tables end with the newest file that is there: of one that is gone
   all are free, and so is whatever parses. A file that does not is damage.
 - Connect's offsets without a broker, a file that Java wrote, have no checksums: what is as long as it was is forged.
-- a query that has to start over does so only where its `metadata` is whole: else that is mended first, which is `told`.
+- a query that has to start over does so only where its `metadata` and what it has planned are whole: else they are
+  mended first, which is `told`.
 - an entry of Spark's `offsets/` and `commits/` under another number is a record, if nothing sums it.
 
 Values that a native record cannot have (`5.0`, `"5"`, `true`, a negative number) are no forgery: strict.
@@ -101,6 +102,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         left = [other for other in tree.names if other.endswith("/_metadata") and tree.now(other) is not None]
         return STRICT if left else {**STRICT, "newer": "told"}
     if family == "spark" and name.endswith("ck/metadata"):
+        return {**_of_text(after or b""), "newer": "told"}
+    if family == "spark" and "ck/offsets/" in name and not any(tree.now(n) for n in tree.names if "ck/commits/" in n):
         return {**_of_text(after or b""), "newer": "told"}
     if name.startswith("table/"):
         return _of_table(name, before, after)

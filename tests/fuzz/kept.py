@@ -12,7 +12,7 @@ from tests.conftest import REPOSITORY
 from tests.fuzz import campaign
 from tests.fuzz.campaign import Sums
 
-_BLOCK = 10_000
+_BLOCK = 50_000
 """Cases after which the file is written."""
 
 
