@@ -227,6 +227,7 @@ def test_a_long_campaign_goes_on_where_it_was_ended(tmp_path: Path, monkeypatch:
         return tried(first, count)
 
     place = tmp_path / "kept.json"
+    monkeypatch.setattr(kept, "_BLOCK", 10_000)
     monkeypatch.setattr(campaign, "run", ended)
     with pytest.raises(KeyboardInterrupt):
         kept.run(place, 0, 25_000, 1, False, "")

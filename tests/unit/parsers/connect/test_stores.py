@@ -159,3 +159,16 @@ def test_values_that_are_no_maps_are_refused(data: bytes) -> None:
 def test_a_compact_key_may_hold_spaces_in_names() -> None:
     assert is_compact(compact(["a b", {"x": 'q" \\'}]))
     assert not is_compact(b'["a",\n{}]')
+
+
+@pytest.mark.parametrize("left", [b'{"topic": "connect-offsets", "partition": 0, "off', b"\0" * 99])
+def test_an_export_of_which_nothing_can_be_read_is_told(tmp_path: Path, left: bytes) -> None:
+    """What is called so is an export: whatever it held is missing in the answer, which says so."""
+    (tmp_path / "connect-offsets.jsonl").write_bytes(left)
+    assert Connect.recognises(Root(str(tmp_path)))
+    assert ids(tmp_path) == ["torn-tail"]
+
+
+def test_other_files_with_offsets_in_their_names_are_none(tmp_path: Path) -> None:
+    (tmp_path / "offsets.txt").write_text("the offsets of last week are in the wiki\n")
+    assert not Connect.recognises(Root(str(tmp_path)))
