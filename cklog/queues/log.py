@@ -181,7 +181,7 @@ class TailReader:
             pass
 
     def _end_before_last_file(self) -> tuple[int, bool, bool]:
-        """Find the highest number at the end before the last file (-1: none), whether a file has none, whether damage is.
+        """Find the highest number at the end before the last file (-1: none), if a file there has none, if damage is.
 
         A file whose end tells no number is passed over, for the one before it.
         """
