@@ -91,8 +91,11 @@ def _actions(result: Mapping[str, Any]) -> Measured:
     """What is to be done, of several runs of each: one that is gone altogether is not missed."""
     if result.get("action") not in ACTIONS:
         return {}
-    runs = [run for run in result.get("runs") or () if isinstance(run, Mapping)]
+    named = result.get("runs") or ()
+    runs = [run for run in named if isinstance(run, Mapping)]
     if any(run.get("format") == "kafka-streams" for run in runs):
+        return {}
+    if not runs and len(named) > 1:  # of a runbook, which names them only
         return {}
     if len(runs) < 2:
         return {("action",): -ACTIONS.index(result["action"])}

@@ -73,6 +73,8 @@ def protocol_answer(reader: RecordReader, asked: ProtocolQuestion) -> Draft[Prot
     UsageError : there are too many events to replay
     """
     execution, checkpoint_ms, findings, inputs = _read(reader, asked)
+    if execution.span[0] >= execution.span[1]:
+        raise _nothing()
     execution, more, used = _with_logged_sizes(reader, execution)
     findings, inputs = list(dict.fromkeys((*findings, *more))), list(dict.fromkeys((*inputs, *used)))
     if not len(execution.owner) or not any(len(before) for before, _ in execution.basic):
@@ -89,7 +91,7 @@ def protocol_answer(reader: RecordReader, asked: ProtocolQuestion) -> Draft[Prot
 
 
 def _nothing() -> NotFound:
-    message = "there is nothing to replay: no message between subtasks, or no checkpoint with a time"
+    message = "there is nothing to replay: no message between subtasks, no checkpoint with a time, or one moment only"
     return NotFound(message, "write events/ (docs/run-folder.md), or the watermarks and times of checkpoints")
 
 
@@ -99,7 +101,8 @@ def _read(
     """What the run did, and how long a checkpoint took in ms, None if no record tells."""
     evidence = reader.evidence_of(Question(as_of=asked.as_of, everything=True))
     table = evidence.records.table
-    duration = pc.mean(table["duration_ms"]).as_py()
+    believable = pc.greater_equal(table["duration_ms"], 0)
+    duration = pc.mean(table["duration_ms"].filter(believable)).as_py()
     if not reader.tables.has("events"):
         if not evidence.history.channels or not (evidence.history.time >= 0).any():
             raise _nothing()
