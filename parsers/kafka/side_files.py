@@ -47,6 +47,9 @@ CLEANED = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 CLEAN_STOP = ".kafka_cleanshutdown"
 
+_LINE_ENDS, _BLANKS = re.compile("\r\n|\r|\n"), re.compile("[ \t\v\f]+")
+"""What ends lines and words for a broker; Python knows more such characters, which damage may leave."""
+
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
 _CHECKED_FROM = 6
@@ -97,13 +100,13 @@ def epochs(data: bytes) -> tuple[tuple[int, int], ...]:
 def _checkpoint_entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
     """Return (line number, `width` words) of each entry of a checkpoint file."""
     try:
-        lines = data.decode("utf-8").splitlines()
+        lines = _LINE_ENDS.split(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise BadCheckpoint(1, "not UTF-8") from None
-    if not lines or lines[0].strip() != "0":
-        raise BadCheckpoint(1, f"version {lines[0].strip()[:20]!r}, known is 0" if lines else "the file is empty")
+    if lines[0].strip() != "0":
+        raise BadCheckpoint(1, f"version {lines[0].strip()[:20]!r}, known is 0" if data else "the file is empty")
     count = _offset_of(2, lines[1].strip()) if len(lines) > 1 else -1
-    found = [(i, line.split()) for i, line in enumerate(lines[2:], 3) if line.strip()]
+    found = [(i, _BLANKS.split(line.rstrip(" \t\v\f"))) for i, line in enumerate(lines[2:], 3) if line.strip()]
     if len(found) != count:
         raise BadCheckpoint(2, f"it announces {count} entries and holds {len(found)}")
     wrong = next((i for i, words in found if len(words) != width), None)

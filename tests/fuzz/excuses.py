@@ -67,7 +67,7 @@ _UNSUMMED: Levels = {**STRICT, "newer": "told", "later": "told"}
 _METADATA: Levels = {**FREE, "newer": "strict", "deletable": "strict"}
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
-_NUMBERS = re.compile(r"(\S+ )*-?\d+(\n(\S+ )*-?\d+)*\n?")
+_NUMBERS = re.compile(r"(\S+ )*-?\d+(\n(\S+ )*-?\d+)*\n?", re.ASCII)
 _SNAPSHOT = re.compile(r"snapshot_(?P<worker>\d+)_.+_(?P<stamp>\d+)\.bin")
 _NAMELESS = frozenset({"checkmate", "kafka", "patent"})
 """Families whose files do not say inside what they are called: contents that changed places are forged. So are those of
@@ -288,7 +288,8 @@ def _of_numbers(after: bytes) -> Levels:
         text = after.decode()
     except UnicodeDecodeError:
         return STRICT
-    return FREE if _NUMBERS.fullmatch(text) or "=" in text else STRICT
+    words = re.sub("[ \t\v\f]+(?=\n|$)", "", re.sub("[ \t\v\f]+", " ", text))  # blanks, as a broker sees them
+    return FREE if _NUMBERS.fullmatch(words) or "=" in text else STRICT
 
 
 def _of_checkmate(name: str, after: bytes) -> Levels:
