@@ -288,7 +288,7 @@ def read_entries(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None
 def _entry_of_line(line: bytes, at: int) -> StoreOffset | None:
     """Decode the entry on the line at byte `at`; None if it is not a topic, a partition and an offset."""
     pieces = line.split()
-    if len(pieces) != 3 or not line[:1].strip():
+    if len(pieces) != 3 or not line[:1].strip() or b"\r" in line[:-1]:  # which ends a line, wherever it is
         return None
     partition, offset = _whole_number(pieces[1]), _whole_number(pieces[2])
     try:
