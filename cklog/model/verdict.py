@@ -95,7 +95,8 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     if strict:
         refuse_damage(found)
     unread = any(finding.id == UNREAD for finding in found)
-    verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread)
+    unknown = isinstance(result, RecoveryLine) and result.action == "undetermined" and not draft.unrecoverable
+    verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread or unknown)
     return Answer(
         command=draft.command,
         verdict=verdict,

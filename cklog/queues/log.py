@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cklog.arrays.columns import codes, entries, integers, plain_strings
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.scan import Damage, Split, reader_of
+from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding, Where
 from cklog.model.schemas import OUTPUTS
@@ -144,6 +145,7 @@ class TailReader:
     _disordered: bool = False
     _lowest_of_last_file: int = 0
     _passed_last_file: bool = False
+    _untold: list[Damage] = field(default_factory=list)
     _splits: Iterator[Split] | None = None
 
     def more(self) -> bool:
@@ -196,17 +198,21 @@ class TailReader:
             if known or not damaged:
                 return max(known, default=-1), unread, damaged
             unread, path = True, split.path
+            self._untold += [item for item in items if isinstance(item, Damage)]
         return -1, unread, damaged
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is wrong with the order of the files, once `read_all_if_disordered` has looked."""
         if not self._disordered or self.tail is None:
             return ()
-        message = (
-            f"{self.tail[0]} is the last file by name, and the one before it ends behind where it begins: one of them "
-            "is a copy. Records were taken by their numbers, each once; move the copy away"
-        )
-        return (Finding("repeated-records", "warning", self.tail[0], message, (Where(self.tail[0]),)),)
+        last = self.tail[0]
+        why = f"{last} is the last file by name, and the one before ends behind where it begins: one of them is a copy"
+        if self._untold:
+            why = f"{self._untold[0].path} tells no number of a record, and none is missing before {last}: it repeats "
+            why += f"what is here, or {last} is a copy and newer records were in it"
+        message = f"{why}. Records were taken by their numbers, each once; move the copy away"
+        repeated = Finding("repeated-records", "warning", last, message, (Where(last),))
+        return (repeated, *damage_findings(self._untold))
 
     def _before_cut(self, piece: list[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield what lies before the cut; behind it there is neither record nor damage."""

@@ -47,7 +47,9 @@ OFFSETS = pa.schema(
 
 READER = "cklog.parsers.connect.parser:read"
 _SEGMENT = re.compile(r"(?:(.*)/)?([^/]+)-[0-9]{1,10}/[0-9]{20}\.log", re.DOTALL)
-_NAMED_EXPORT = re.compile(r"connect[^/]*offset[^/]*\.(?:jsonl?|txt)", re.IGNORECASE | re.DOTALL)
+_NAMED_EXPORT = re.compile(
+    r"(?:.*/)?connect[-_]offsets?(?:[-_.][0-9]{1,10})?\.(?:jsonl?|txt)", re.IGNORECASE | re.DOTALL
+)
 """What is called so is an export whatever has become of its contents."""
 
 _EXPORT = re.compile(r"(?:.*/)?[^/]*offset[^/]*\.(?:jsonl?|txt)", re.IGNORECASE | re.DOTALL)
@@ -236,7 +238,7 @@ def _all_count(folder: str, producer: int, offset: int) -> RecordFate:
 
 def _is_export(root: Root, entry: FileEntry) -> bool:
     """Whether a line at the beginning of a file is a record of the topic, or its name says so: any may be damaged."""
-    if _NAMED_EXPORT.search(posixpath.basename(entry.path)):
+    if _NAMED_EXPORT.fullmatch(entry.path):
         return True
     try:
         found = exports.written(entry.path, root.read(entry.path, 1 << 16))

@@ -246,12 +246,13 @@ class Native(Format):
             return
         sidecar = sidecar_of(entry.path)
         if sidecar in self._sizes:
+            sums, wrong = None, None
             try:
                 sums = self._root.read(sidecar)
                 wrong = check_pieces(self._pieces(entry), sums)
             except OSError:
-                return  # not seen, and so the root says of it
-            if not is_readable(sums):
+                pass  # not seen, and so the root says of it
+            if sums is not None and not is_readable(sums):
                 yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
             if wrong is not None:
                 kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED

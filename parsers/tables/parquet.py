@@ -21,7 +21,7 @@ from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of, chunks_of_row_groups
 from cklog.parsers.tables.member_names import misplaced
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
-from cklog.parsers.tables.records import faults, json_text, member_of
+from cklog.parsers.tables.records import NotARecord, faults, json_text, member_of
 from cklog.progress import count_bytes
 from cklog.storage import open_file
 
@@ -169,7 +169,10 @@ def _json_texts(array: pa.Array) -> pa.Array:
     stored = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_string(stored) or pa.types.is_large_string(stored):
         return array.cast(pa.string())
-    return pa.array([None if value is None else json_text(value) for value in array.to_pylist()], pa.string())
+    try:
+        return pa.array([None if value is None else json_text(value) for value in array.to_pylist()], pa.string())
+    except NotARecord as error:  # such as bytes that are no text
+        raise pa.ArrowInvalid(str(error)) from None
 
 
 def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:

@@ -178,6 +178,10 @@ class ParquetRows:
             else:
                 page, values = max(page, found.bytes), values + found.values
                 shared = shared or found.encoding == DELTA_BYTE_ARRAY
+        if chunk.values not in (-1, values):  # pages that changed places: some of them are another column's
+            raise pa.ArrowInvalid(
+                f"the pages of column {column.path} have {values} values, its footer says {chunk.values}"
+            )
         return ColumnCost(
             path=column.path,
             dictionary=dictionary,

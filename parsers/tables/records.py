@@ -271,7 +271,7 @@ def json_text(value: Any) -> str:
     """Return any JSON value as the text that cklog keeps it in: the writer's order of members, no spaces."""
     try:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise NotARecord(f"a value that JSON cannot hold: {first_line(error)}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import os
 import resource
@@ -33,6 +34,8 @@ def _over(number: int, frame: FrameType | None) -> None:
 
 def prepare() -> None:
     """Bound this process, once."""
+    for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-8-sig", "latin-1", "ascii", "idna"):
+        codecs.lookup(name)  # found in files that are shut to the one whom a case asks as
     signal.signal(signal.SIGPROF, _over)
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

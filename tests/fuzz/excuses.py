@@ -87,7 +87,21 @@ def levels(tree: Tree, family: str, changes: tuple[Change, ...]) -> Levels:
         found.append(free)
         if not change.strict:
             found += [_of_file(tree, family, change, name) for name in change.paths]
+            if family == "spark" and not any("ck/commits/" in name for name in tree.files):
+                planned = any("ck/offsets/" in name for name in change.paths)
+                found += [{**STRICT, "newer": "told"}] if planned else []
+    if _is_forgotten(tree):
+        found.append(FREE)
     return lenient(*found)
+
+
+def _is_forgotten(tree: Tree) -> bool:
+    """Whether the manifest is gone, and all files of an operator's queue: nothing says that there was one."""
+    left = {name for name in tree.files if os.path.lexists(tree.root / name)}
+    queues, still = (
+        {name.split("/")[1] for name in some if name.startswith("outputs/")} for some in (tree.files, left)
+    )
+    return "job.json" in tree.files and "job.json" not in left and queues != still
 
 
 def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
@@ -102,8 +116,6 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         left = [other for other in tree.names if other.endswith("/_metadata") and tree.now(other) is not None]
         return STRICT if left else {**STRICT, "newer": "told"}
     if family == "spark" and name.endswith("ck/metadata"):
-        return {**_of_text(after or b""), "newer": "told"}
-    if family == "spark" and "ck/offsets/" in name and not any(tree.now(n) for n in tree.names if "ck/commits/" in n):
         return {**_of_text(after or b""), "newer": "told"}
     if name.startswith("table/"):
         return _of_table(name, before, after)
@@ -121,7 +133,7 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     if name.rpartition("/")[2].startswith(".") and name.endswith(".crc"):
         return GONE
     if name.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
-        found = _of_lines(tree, change, name, after)
+        found = _of_lines(tree, change, name, after, open_ended=name.startswith("export/"))
         return lenient(found, _UNSUMMED) if family == "patent" and (before or b"").startswith(after) else found
     if name.endswith(".parquet"):
         return _of_parquet(before, after)
@@ -167,8 +179,11 @@ def _nothing_shows(tree: Tree, name: str) -> bool:
     return all(other is None or other.group("worker", "stamp") != snapshot.group("worker", "stamp") for other in found)
 
 
-def _of_lines(tree: Tree, change: Change, name: str, after: bytes) -> Levels:
-    """Of JSON lines: what is there now and was not in any of the files that changed."""
+def _of_lines(tree: Tree, change: Change, name: str, after: bytes, open_ended: bool) -> Levels:
+    """Of JSON lines: what is there now and was not in any of the files that changed.
+
+    `open_ended`: the last record need not end its line, as in what other programs export.
+    """
     plain = unpacked(name, after)
     if plain is None:
         return STRICT
@@ -181,7 +196,7 @@ def _of_lines(tree: Tree, change: Change, name: str, after: bytes) -> Levels:
     if any(_forged(line) for line in new):
         return FREE
     flaws = {line for line in known if line.strip() and not _forged(line)}
-    found = STRICT if new or torn else GONE
+    found = STRICT if new or (torn and not (open_ended and torn in known)) else GONE
     # what was damaged before, and is cut away, no longer stands in the way of what lies in front of it
     return lenient(found, {**STRICT, "newer": "told"}) if flaws and not flaws & lines else found
 
@@ -271,15 +286,16 @@ def _summed(segment: bytes, first: int, end: int) -> bytes:
 
 def _of_damage_gone(before: bytes, after: bytes) -> Levels:
     """Of a segment that was damaged already, and has nothing of that any more."""
-    return _UNSUMMED if _is_flawed(before) and not _is_flawed(after) else STRICT
+    was_cut = before.startswith(after) and len(after) < len(before)  # a torn end hides what lay behind it
+    return _UNSUMMED if _is_flawed(before) and not _is_flawed(after, was_cut) else STRICT
 
 
-def _is_flawed(segment: bytes) -> bool:
+def _is_flawed(segment: bytes, may_be_torn: bool = False) -> bool:
     """Whether a segment holds anything but whole batches with the right checksums."""
     summed = bytearray(segment)
     for first, end in batches(segment):
         signed(summed, first, end)
-    return summed != segment or max([0, *(end for _, end in batches(segment))]) != len(segment)
+    return summed != segment or (not may_be_torn and max([0, *(end for _, end in batches(segment))]) != len(segment))
 
 
 def _of_numbers(after: bytes) -> Levels:

@@ -80,7 +80,7 @@ def rollback_of(execution: ReplayedRun, checkpoints: Placed, rounds: Rounds | No
     middle = (edges[:-1] + edges[1:]) / 2
     past = (newest - lines).sum(axis=1)
     stored = newest - lines + (lines > 0)  # the initial state is not stored
-    size_kept = float((stored * np.where(stored.any(axis=0), execution.state_bytes, 0.0)).sum(axis=1).max(initial=0.0))
+    size_kept = float((stored * np.where(stored.any(axis=0), execution.state_bytes, 0.0)).sum(axis=1).max())
     needed, size = (0, 0.0) if rounds else _logged(execution, history, lines, edges)
     total = max(width.sum(), 1.0)
     return FailureCost(

@@ -306,7 +306,7 @@ def _checks(one: Judged, number: int | None, maximal: bool) -> list[Check]:
 def _headline(judged: list[Judged]) -> str:
     """Say in one sentence where connectors go on."""
     if not judged:
-        return "No offset of any connector can be read: each begins anew."
+        return "No offset of any connector can be read."
     count = len({one.run for one in judged})
     gone = sum(one.gone for one in judged)
     anew = sum(not one.resumes for one in judged)

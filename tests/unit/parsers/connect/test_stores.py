@@ -169,6 +169,7 @@ def test_an_export_of_which_nothing_can_be_read_is_told(tmp_path: Path, left: by
     assert ids(tmp_path) == ["torn-tail"]
 
 
-def test_other_files_with_offsets_in_their_names_are_none(tmp_path: Path) -> None:
-    (tmp_path / "offsets.txt").write_text("the offsets of last week are in the wiki\n")
+@pytest.mark.parametrize("name", ["offsets.txt", "connect-offset-flush.json", "kafka-connect-offsets-readme.txt"])
+def test_other_files_with_offsets_in_their_names_are_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("the offsets of last week are in the wiki\n")
     assert not Connect.recognises(Root(str(tmp_path)))

@@ -157,6 +157,14 @@ def test_a_cut_file_is_no_restart(tmp_path: Path) -> None:
     assert (found["result"]["action"], code) == ("undetermined", 5)
 
 
+def test_stores_of_which_nothing_can_be_read_are_no_answer(tmp_path: Path) -> None:
+    """Nobody knows where their connectors stand: no restart is promised, and none that begins anew."""
+    (tmp_path / "connect-offsets.jsonl").write_bytes(b"\0" * 200 + b"\n")
+    found, code = answer(tmp_path)
+    assert (code, found["result"]["action"], found["verdict"]) == (5, "undetermined", "indeterminate")
+    assert "anew" not in json.dumps(found)
+
+
 def test_offsets_that_other_brokers_have_are_missed(tmp_path: Path) -> None:
     Topic().add(entry("a", S, binlog(5))).write(tmp_path / "connect-offsets-2")
     assert "missing-offsets-partition" in ids(answer(tmp_path)[0])
