@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from cklog.model.verdict import Answer
+from cklog.model.wording import many
 from cklog.render.markdown import fenced
 from cklog.render.text import escaped_markdown, visible
 from cklog.render.view import Section, View
@@ -82,7 +83,7 @@ def _required(book: Runbook) -> list[str]:
 
 
 def _headline(book: Runbook) -> str:
-    return f"{book.headline[:1].upper()}{book.headline[1:]} {len(book.steps)} steps."
+    return f"{book.headline[:1].upper()}{book.headline[1:]} {many(len(book.steps), 'step')}."
 
 
 def _name(name: str) -> str:

@@ -7,8 +7,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - a JSON line that parses, with a `crc32c` that is right or none at all, was forged: all are free. With one that is
   wrong, or no JSON at all, it is damage: all are strict. Lines that are only gone need not be missed: `silent` is free.
 - a file with one of Hadoop's `.crc` beside it that still is the old one is damaged: all are strict.
-- a compressed file that does not unpack to its end is damaged; else its lines decide. Parquet: that pyarrow, with page
-  checksums verified, reads it, and reads something else, makes it forged.
+- a compressed file that does not unpack to its end is damaged; else its lines decide. Parquet: a column that pyarrow,
+  with page checksums verified, reads, and reads as something else, is forged, whatever became of the other columns.
 - a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A batch with others of those, all
   else as it was, is `told`. A log that ends with a whole batch was written no further: `silent` is free, and so is
   `shorter` where no broker noted how far it had got. If a segment of the subject is damaged, and a mutation took all
@@ -216,14 +216,27 @@ def _forged(line: bytes) -> bool:
 
 
 def _of_parquet(before: bytes, after: bytes) -> Levels:
+    """Of a file of columns, each of which is read without the others: one may be damaged, and another forged."""
+    read, now = _columns(before), _columns(after)
+    return FREE if any(read.get(name) != values for name, values in now.items()) else STRICT
+
+
+def _columns(data: bytes) -> dict[str, list[object]]:
+    """The values of each column that pyarrow reads, page checksums verified; none where it does not read the footer."""
+    found: dict[str, list[object]] = {}
     try:
-        read = [
-            pq.read_table(pa.BufferReader(data), page_checksum_verification=True).to_pydict()
-            for data in (before, after)
-        ]
+        footer = pq.read_metadata(pa.BufferReader(data))
+        names = footer.schema.to_arrow_schema().names
     except Exception:  # whatever pyarrow says of it
-        return STRICT
-    return STRICT if read[0] == read[1] else FREE
+        return found
+    for name in names:
+        try:
+            column = pq.read_table(pa.BufferReader(data), columns=[name], page_checksum_verification=True)
+            if column.num_rows == footer.num_rows:  # a page that lies ends a column early
+                found[name] = column.column(name).to_pylist()
+        except Exception:
+            continue
+    return found
 
 
 def _of_text(after: bytes) -> Levels:
