@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cklog.inputs.sink_tables import SinkTable, Writer
-
 Rule = Literal["appends", "skips", "overwrites"]
 """appends: it goes to the end, under the next numbers, as in a topic; skips: it keeps its number, and is dropped if
 that is below what the output remembers; overwrites: it takes the place of what had its number."""
@@ -53,6 +51,10 @@ class Output:
     entries : the files below the job's folder that hold its log, by number: without those from a number on it has
         forgotten what they list
     unit : what is numbered
+    commits : of a table, for each commit the number below which everything is in it by then; one that was taken back
+        has a number above all others
+    table : the id by which those who read a table know it; "": not known
+    broken : why nobody can tell what readers of it have read, "" if one can
     """
 
     name: str
@@ -63,6 +65,9 @@ class Output:
     files: Mapping[str, int] | None = None
     entries: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     unit: str = "record"
+    commits: Mapping[str, int] = field(default_factory=dict)
+    table: str = ""
+    broken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,17 @@ class Input:
     `entries` : the files below the job's folder that hold that log, by number: files that the job has listed and not
         read are read by their names, whatever became of them
     `broken` : why that log does not tell all that was read, "" if it does
+    `commits` : of a table the last commits that points of the job have read of, the oldest first; the numbers of
+        `Point.read` are of this list then
+    `table` : the table's own id, "" if offsets of its stream do not say it
     """
 
     name: str
     files: Mapping[str, int] | None = None
     entries: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     broken: str = ""
+    commits: tuple[str, ...] = ()
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +120,3 @@ class Feeds:
     outputs: tuple[Output, ...]
     points: tuple[Point, ...]
     more: bool = False
-
-
-def table_output(table: SinkTable, writer: Writer) -> Output:
-    """Return a table as the output of one of its writers, numbered by what that stamps on commits.
-
-    A table whose older commits are gone may have forgotten what it took: it holds it, and remembers nothing.
-
-    >>> stamped = Writer("q", "batch")
-    >>> table_output(SinkTable("t", "delta", "main", (), None, {}, {stamped: 4}), stamped).remembered
-    5
-    """
-    numbers = [
-        stamp.number
-        for commit in table.commits
-        if not commit.undone
-        for stamp in commit.stamps
-        if stamp.writer == writer and stamp.number is not None
-    ]
-    remembered = table.remembers.get(writer)
-    end = max(numbers) + 1 if numbers else None if table.expired else 0
-    return Output(table.uri, end, "skips", 0 if remembered is None else remembered + 1)

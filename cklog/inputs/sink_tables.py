@@ -85,6 +85,8 @@ class SinkTable:
         here is unknown to the table, which takes whatever it offers
     expired : whether older commits are gone, so that `commits` may not be all that the table has taken
     expired_before : the time (ms) of the oldest commit that is left, if older ones are gone; None: not known
+    id : by which streams that read the table know it; "": the format has none, or the table does not say
+    before : the id of the commit that came before the first of `commits`, where that is gone; "": not known
     indeterminate : whether the table may have taken more, or other things, than is said here: its newest metadata are
         damaged, or nobody but a catalog knows which they are. What follows from it is a bound
     """
@@ -101,6 +103,8 @@ class SinkTable:
     findings: tuple[Finding, ...] = ()
     inputs: tuple[InputUsed, ...] = ()
     indeterminate: bool = False
+    id: str = ""
+    before: str = ""
 
 
 class ReadsTables(Protocol):

@@ -51,8 +51,8 @@ class Link:
     @property
     def unknown(self) -> str:
         """Why it forces nothing, "" if it does."""
-        if self.input.broken:
-            return self.input.broken
+        if self.input.broken or self.output.broken:
+            return self.input.broken or self.output.broken
         if None in self.effects:
             return f"nothing tells what {self.output.name} holds as of every point of its job"
         if None in self.read:
@@ -178,10 +178,29 @@ def _effects(points: Sequence[Point], output: Output) -> tuple[Effect | None, ..
     return tuple(effect_of(output, p.written[output.name]) if output.name in p.written else None for p in points)
 
 
+def _reached(commits: Sequence[str], output: Output) -> list[int | None]:
+    """How far a table was read, in its writer's numbers, by who has read so many of some commits, the oldest first.
+
+    Commits before those that the table still has are lost to who stands there; any other that it does not have is one
+    of which nobody knows what it was.
+    """
+    oldest = next((k for k, commit in enumerate(commits) if commit in output.commits), None)
+    found: list[int | None] = [0]
+    for k, commit in enumerate(commits):
+        number = output.commits.get(commit)
+        lost = number is None and output.first and oldest is not None and k < oldest
+        found.append(output.first - 1 if lost else number)
+    return found
+
+
 def _feeds(output: Output, given: Input) -> bool:
-    """Whether an input is an output: of files, one that lists a file of it, or lies in the same folder."""
+    """Whether an input is an output: of files, one that lists a file of it; of tables, by its id or its commits."""
     if output.name == given.name:
         return True
+    if output.commits and given.commits:
+        if output.table and given.table:
+            return output.table == given.table
+        return not output.commits.keys().isdisjoint(given.commits)
     return bool(output.files and given.files and not output.files.keys().isdisjoint(given.files.keys()))
 
 
@@ -192,6 +211,9 @@ def _read(consumer: Feeds, given: Input, output: Output, producer: Feeds) -> tup
     read more than there is.
     """
     own = [point.read.get(given.name) for point in consumer.points]
+    if given.commits and output.commits:
+        reached = _reached(given.commits, output)
+        return tuple(None if n is None else reached[n] for n in own)
     if given.files is None or output.files is None:
         return tuple(own)
     folders = {posixpath.dirname(path) for path in output.files}

@@ -106,11 +106,21 @@ def _nothing(all_: Told) -> RecoveryLine:
         steps=(),
         domino=False,
         details={"headline": f"No points of these jobs fit together: {all_.vector.stuck}."},
-        runs=tuple(
-            RunAction(job.job, "start-over", path=path, note="no point of it fits those of the others")
-            for job, path in zip(all_.jobs, all_.paths, strict=True)
-        ),
+        runs=tuple(_without_point(all_, j) for j in range(len(all_.jobs))),
     )
+
+
+def _without_point(all_: Told, j: int) -> RunAction:
+    """What there is to say of a job of which no point fits: what its own kind would have done about it first."""
+    alone = _own_row(all_, all_.first, j)
+    more = f"; alone: {alone.note}" if alone is not None and alone.action == "repair-first" and alone.note else ""
+    note = f"no point of it fits those of the others{more}"
+    return RunAction(all_.jobs[j].job, "start-over", path=all_.paths[j], note=note)
+
+
+def _own_row(all_: Told, drafts: Sequence[Draft[RecoveryLine]], j: int) -> RunAction | None:
+    own = all_.own[j]
+    return next((run for run in drafts[j].result.runs if not own or run.run == own), None)
 
 
 def _inputs(all_: Told) -> Iterator[tuple[Feeds, InputUsed]]:
@@ -171,10 +181,8 @@ def _findings(all_: Told) -> Iterator[Finding]:
 def _run(all_: Told, j: int) -> RunAction:
     """What to do about one job: its own kind's row, and what goes because of the others."""
     job, point = all_.jobs[j], all_.point(j)
-    own = all_.own[j]
-    row = next((run for run in all_.drafts[j].result.runs if not own or run.run == own), None)
-    alone = next((run for run in all_.first[j].result.runs if not own or run.run == own), None)
-    row = row or RunAction(job.job, "undetermined")
+    alone = _own_row(all_, all_.first, j)
+    row = _own_row(all_, all_.drafts, j) or RunAction(job.job, "undetermined")
     row = replace(row, run=job.job, path=all_.paths[j])
     if alone is not None:
         row = replace(row, newest=alone.newest, newest_time=alone.newest_time)
@@ -190,7 +198,7 @@ def _run(all_: Told, j: int) -> RunAction:
         return replace(row, action="undetermined", note="whether it fits the other jobs is not known")
     if point.initial:
         return _anew(all_, j, row)
-    if _gone(all_, j):
+    if _gone(all_, j) or any(effect.cut is not None for _, effect in all_.effects(j)):
         row = replace(row, action=worst([row.action, "repair-first"]))
     removed = _removed(all_, j)
     if removed:

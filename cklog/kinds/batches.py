@@ -74,7 +74,8 @@ class BatchesKind(Kind):
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.batches.feeds import batch_feeds
 
-        return [batch_feeds(self._parser, self._log.plan(question), question.at, most)]
+        tables = self._sink_tables(question).tables if question.sinks else ()
+        return [batch_feeds(self._parser, self._log.plan(question), question.at, most, tables)]
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runbook.tables import steps_with_tables

@@ -71,7 +71,8 @@ class SnapshotsKind(Kind):
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.snapshots.feeds import snapshot_feeds
 
-        return snapshot_feeds(self._parser, self._plan(question), most)
+        tables = self._sink_tables(question).tables if question.sinks else ()
+        return snapshot_feeds(self._parser, self._plan(question), most, tables)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runbook.tables import steps_with_tables

@@ -11,6 +11,7 @@ is held against each table: what will come twice, once or never, which line fits
 - `rollback`: a table as it is after it went back to a commit, and the statements that take it there
 - `fitting`: the newest line that fits all tables, else the rollback that makes one fit
 - `findings`: what is wrong, as findings and in sentences
+- `outputs`: tables as outputs of a job that others read
 - `naming`: `--sink NAME=URI`, and tables opened by what the parsers offer
 - `beside`: a line with what the tables say
 - `view`: what they say, as sentences and rows

@@ -29,13 +29,13 @@ def judge(account: Account, restart: Restart, name: str = "", known: Sequence[st
     ----------
     known : ids that the table may call the job by, beside those of the restart: what `--sink NAME=` says
     """
-    found = _writers(account, restart, known)
+    found = writers_of(account, restart, known)
     operators = sorted({writer.operator for writer in found}) or [""]
     return [_judged(account, restart, (name, *known), operator, found) for operator in operators]
 
 
-def _writers(account: Account, restart: Restart, known: Sequence[str]) -> frozenset[Writer]:
-    """What the table calls the job: the ids that are known, or its only writer, where those are the sink's own."""
+def writers_of(account: Account, restart: Restart, known: Sequence[str]) -> frozenset[Writer]:
+    """Return what the table calls the job: the ids that are known, or its only writer, where those are the sink's."""
     fitting = {writer for writer in account.writers if same_numbers(restart.counts, writer.counts)}
     ids = restart.writers | {restart.asks} | set(known) | {p.writer.id for p in restart.pending or () if p.writer}
     ours = {writer for writer in fitting if writer.id in ids}

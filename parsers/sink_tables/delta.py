@@ -42,10 +42,11 @@ _UNITS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 6
 
 @dataclass(slots=True)
 class _State:
-    """What the log comes to: the last transaction of each application with its time, and the table's properties."""
+    """What the log comes to: the last transaction of each application with its time, the table's properties and id."""
 
     transactions: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
 
 
 def read(uri: str, branch: str = "") -> SinkTable:
@@ -81,6 +82,8 @@ def read(uri: str, branch: str = "") -> SinkTable:
         remembers=_remembered(files, state, writers, int(time.time() * 1000)),
         expired=expired,
         expired_before=commits[first].time if expired and first is not None else None,
+        id=state.id,
+        before=str(first - 1) if first else "",
     )
     return files.finish(table, len(commits))
 
@@ -116,12 +119,12 @@ def _state_of(checkpoint: Checkpoint | None, commits: Mapping[int, Commit]) -> _
     """Return what the log comes to, as an engine makes it: the checkpoint, and every commit behind it."""
     state = _State()
     if checkpoint is not None:
-        state = _State(dict(checkpoint.transactions), checkpoint.properties)
+        state = _State(dict(checkpoint.transactions), checkpoint.properties, checkpoint.id)
     for version, commit in commits.items():
         if checkpoint is None or version > checkpoint.version:
             state.transactions.update(commit.transactions)
             if commit.properties is not None:
-                state.properties = commit.properties
+                state.properties, state.id = commit.properties, commit.id
     return state
 
 

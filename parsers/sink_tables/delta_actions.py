@@ -36,7 +36,8 @@ _ROWS = ("numOutputRows", "num_added_rows")
 class Commit:
     """A commit of the log; one that is damaged has nothing but its version.
 
-    `properties` of the table, if the commit sets them; `target` is what a RESTORE says it went back to: its parameters
+    `properties` of the table and its `id`, if the commit sets them; `target` is what a RESTORE says it went back to:
+    its parameters
     """
 
     time: int | None = None
@@ -46,6 +47,7 @@ class Commit:
     transactions: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     properties: Mapping[str, str] | None = None
     target: Mapping[str, Any] | None = None
+    id: str = ""
 
 
 def commit_of(files: Metadata, folder: str, entry: FileEntry) -> Commit:
@@ -77,6 +79,7 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
     adds: list[dict[str, Any]] = []
     transactions: dict[str, tuple[int, int | None]] = {}
     properties: Mapping[str, str] | None = None
+    id = ""
     for action in actions:
         if "commitInfo" in action:
             info = members(action["commitInfo"])
@@ -85,7 +88,7 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
         elif "txn" in action:
             transactions.update(transaction_of(action["txn"]))
         elif "metaData" in action:
-            properties = properties_of(action["metaData"])
+            properties, id = properties_of(action["metaData"]), id_of(action["metaData"])
     operation, parameters = _operation(info, adds)
     return Commit(
         time=whole(info.get("inCommitTimestamp")) or whole(info.get("timestamp")),
@@ -95,6 +98,7 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
         transactions=transactions,
         properties=properties,
         target=parameters if operation == "restore" else None,
+        id=id,
     )
 
 
@@ -110,6 +114,11 @@ def transaction_of(value: Any) -> dict[str, tuple[int, int | None]]:
     if not app or number is None:
         raise NoJson("a txn action has no appId, or no version")
     return {app: (number, whole(found.get("lastUpdated")))}
+
+
+def id_of(value: Any) -> str:
+    """Return the id of a table of its metadata, which stays when the table is moved or copied."""
+    return text(members(value).get("id"))
 
 
 def properties_of(value: Any) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from cklog.budgets import reading
 from cklog.errors import Unreadable, first_line
-from cklog.parsers.sink_tables.delta_actions import properties_of, transaction_of
+from cklog.parsers.sink_tables.delta_actions import id_of, properties_of, transaction_of
 from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members
 from cklog.parsers.tables.parquet import UNREADABLE
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
@@ -30,11 +30,12 @@ _ROWS = 1 << 14
 
 
 class Checkpoint(NamedTuple):
-    """What of a checkpoint is needed: the transactions that it keeps, and the properties of the table."""
+    """What of a checkpoint is needed: the transactions that it keeps, and the properties of the table and its id."""
 
     version: int
     transactions: Mapping[str, tuple[int, int | None]]
     properties: Mapping[str, str]
+    id: str
 
 
 def newest_checkpoint(files: Metadata, folder: str, listed: Mapping[str, FileEntry]) -> Checkpoint | None:
@@ -59,6 +60,7 @@ def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) 
     """Read a checkpoint; None if it is damaged."""
     transactions: dict[str, tuple[int, int | None]] = {}
     properties: dict[str, str] = {}
+    id = ""
     for entry in entries:
         path = f"{folder}/{entry.path}"
         try:
@@ -67,11 +69,11 @@ def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) 
                     if action.get("txn") is not None:
                         transactions.update(transaction_of(action["txn"]))
                     if action.get("metaData") is not None:
-                        properties = properties_of(action["metaData"])
+                        properties, id = properties_of(action["metaData"]), id_of(action["metaData"])
         except NoJson as error:
             files.damaged(path, str(error))
             return None
-    return Checkpoint(version, transactions, properties)
+    return Checkpoint(version, transactions, properties, id)
 
 
 def _actions(files: Metadata, folder: str, entry: FileEntry) -> Iterator[dict[str, Any]]:

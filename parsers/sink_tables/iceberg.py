@@ -249,6 +249,8 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         remembers=asked_here.numbers("checkpoint") | asked_of_main.numbers("batch"),
         expired=expired,
         expired_before=here[0].time if expired else None,
+        id=str(found.table_uuid),
+        before=str(here[0].parent) if expired and here[0].parent is not None else "",
     )
     return files.finish(table, len(snapshots))
 

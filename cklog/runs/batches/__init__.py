@@ -12,6 +12,7 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink
 - `sinks`: what a restart presents to the sink: the query's id, and numbers of batches
+- `table_offsets`: offsets of streams that read tables
 - `feeds`: what the query reads of other jobs and writes for them, batch by batch
 - `retention`: which files of a checkpoint no batch needs
 - `runbook`: steps that take a query from a crash to its restart

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,18 +18,32 @@ from cklog.inputs.offers import OffersBatches
 from cklog.runs.batches.judge import way_back
 from cklog.runs.batches.offsets import kind_of, log_offset, source_ranges
 from cklog.runs.batches.plan import BatchPlan
+from cklog.runs.batches.sinks import batch_restart
+from cklog.runs.batches.table_offsets import last_commit
+from cklog.sink_tables.fitting import NamedTable
+from cklog.sink_tables.outputs import table_outputs
 
 QUERY = "query/0"
 _FILE = re.compile(r"^file:/+")
 
 
-def batch_feeds(parser: OffersBatches, plan: BatchPlan, asked: tuple[tuple[str, int], ...], most: int) -> Feeds:
-    """Return what a query reads and writes as of its newest line, which is `plan`, and of at most `most` points."""
+def batch_feeds(
+    parser: OffersBatches,
+    plan: BatchPlan,
+    asked: tuple[tuple[str, int], ...],
+    most: int,
+    tables: Sequence[NamedTable] = (),
+) -> Feeds:
+    """Return what a query reads and writes as of its newest line, which is `plan`, and of at most `most` points.
+
+    `tables` are those that it writes to, as far as is known.
+    """
     logs = parser.logs()
     sources = {key: end for _, ends in _known_ends(logs) for key, end in ends.items() if end is not None}
     logged = {key: parser.source_log(key) for key, end in sources.items() if kind_of(end) == "file"}
     inputs = {key: _file_input(parser, key, log) for key, log in logged.items()}
-    outputs = _outputs(parser)
+    outputs, written_to = _outputs(parser), table_outputs(tables, batch_restart(plan))
+    streams = _table_inputs(logs)
     older = [n for n in sorted(logs.commits, reverse=True) if n < plan.committed and way_back(logs, n) is not None]
     kept = [(plan.committed, max(plan.committed, -1 if plan.planned is None else plan.planned), asked)]
     kept += [(n, n + (way_back(logs, n) == "again"), ((QUERY, n),)) for n in older]
@@ -37,16 +51,19 @@ def batch_feeds(parser: OffersBatches, plan: BatchPlan, asked: tuple[tuple[str, 
     for committed, planned, at in kept[: most - 1]:
         if committed < 0 and planned < 0:
             continue
-        read = _read(logs, planned, inputs, logged)
+        read = _read(logs, planned, inputs, logged) | _tables_read(logs, planned, streams)
         written = {o.name: Written(committed + 1, planned + 1, can_cut=cut(planned + 1)) for o, cut in outputs}
+        written |= {one.output.name: one.written(committed + 1, planned + 1) for one in written_to}
         label = f"batch {committed}" if committed >= 0 else "the beginning"
         points.append(Point(label, at, read, written))
     names = _read(logs, -1, inputs, logged)
     begin = {output.name: Written(0) for output, _ in outputs}
-    points.append(Point("the beginning", (), dict.fromkeys(names, 0), begin, initial=True))
+    begin |= {one.output.name: one.written(0) for one in written_to}
+    points.append(Point("the beginning", (), dict.fromkeys([*names, *streams], 0), begin, initial=True))
     topics = tuple(Input(name) for name in names if name not in {one.name for one in inputs.values()})
-    found = (*inputs.values(), *topics)
-    return Feeds("", found, tuple(o for o, _ in outputs), tuple(points), more=len(kept) > most - 1)
+    found = (*inputs.values(), *topics, *streams.values())
+    writes = (*(o for o, _ in outputs), *(one.output for one in written_to))
+    return Feeds("", found, writes, tuple(points), more=len(kept) > most - 1)
 
 
 def _known_ends(logs: MetadataLogs) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -73,6 +90,31 @@ def _read(
         here = {r.source: r.end for r in source_ranges(None, {key: end}, "kafka", True)} if end is not None else {}
         for name in sorted(names):
             found[name] = None if ends is None else here.get(name, 0)
+    return found
+
+
+def _table_inputs(logs: MetadataLogs) -> dict[str, Input]:
+    """The tables that the query reads as streams, by the offsets that it kept, under the names of its sources."""
+    commits: dict[str, dict[str, None]] = {}
+    ids: dict[str, str] = {}
+    for _, ends in _known_ends(logs):
+        for key, end in ends.items():
+            found = last_commit(end)
+            if found is not None:
+                name = f"source/{key}"
+                ids.setdefault(name, found.table)
+                commits.setdefault(name, {}).update({found.commit: None} if found.commit else {})
+    return {name: Input(name, commits=tuple(commits[name]), table=ids[name]) for name in sorted(ids)}
+
+
+def _tables_read(logs: MetadataLogs, batch: int, streams: Mapping[str, Input]) -> dict[str, int | None]:
+    """How far a batch has read each table: so many of the commits that the query has read of."""
+    ends = logs.ends(batch) if batch >= 0 else {}
+    found: dict[str, int | None] = {}
+    for name, given in streams.items():
+        end = None if ends is None else last_commit(ends.get(name.removeprefix("source/")))
+        begun = end is not None and end.commit
+        found[name] = None if ends is None else given.commits.index(end.commit) + 1 if end and begun else 0
     return found
 
 

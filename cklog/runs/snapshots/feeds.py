@@ -1,41 +1,67 @@
-"""What jobs read of other jobs as of each of their snapshots: the offsets of their sources.
+"""What jobs read of other jobs as of each of their snapshots, the offsets of their sources, and the tables they write.
 
-Nothing in a snapshot tells what a sink has written as of it: what a job writes, and how, is said by its `job.json`.
+Nothing in a snapshot tells what a sink has written as of it, but that a table is stamped with the checkpoint: what else
+a job writes, and how, is said by its `job.json`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from cklog.inputs.feeds import Feeds, Input, Point
+from cklog.inputs.feeds import Feeds, Input, Point, Written
 from cklog.inputs.offers import OffersSnapshots
 from cklog.model.values import is_integer
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than
+from cklog.runs.snapshots.sinks import writes_as
 from cklog.runs.snapshots.state import source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.sink_tables.fitting import NamedTable
+from cklog.sink_tables.outputs import TableOutput, table_outputs
 
 
-def snapshot_feeds(parser: OffersSnapshots, plan: SnapshotPlan, most: int) -> list[Feeds]:
-    """Return what each job reads as of what it restarts from, and of older snapshots that can be restored."""
-    return [_feeds(parser, plan, group, most, len(plan.groups) > 1) for group in plan.groups]
+def snapshot_feeds(
+    parser: OffersSnapshots, plan: SnapshotPlan, most: int, tables: Sequence[NamedTable] = ()
+) -> list[Feeds]:
+    """Return what each job reads and writes as of what it restarts from, and of older snapshots that can be restored.
+
+    `tables` are those that one of the jobs writes to, as far as is known.
+    """
+    return [_feeds(parser, plan, group, most, tables, len(plan.groups) > 1) for group in plan.groups]
 
 
-def _feeds(parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, most: int, several: bool) -> Feeds:
+def _feeds(
+    parser: OffersSnapshots,
+    plan: SnapshotPlan,
+    group: Candidates,
+    most: int,
+    tables: Sequence[NamedTable],
+    several: bool,
+) -> Feeds:
     newest = plan.chosen[group.job]
     newer = len(newer_than(group, newest)) if newest is not None else len(group.snapshots)
     whole = [j for j in group.snapshots[newer:] if j.verdict == "restorable" or j is newest]
     id = parser.job_id(group.job)
     points: list[Point] = []
     names: set[str] = set()
+    outputs = table_outputs(tables, writes_as(parser, group))
     for judged in whole[: most - 1]:
         read = _read(plan, judged)
         names |= read.keys()
         at = () if judged is newest or judged.id is None else ((f"{id}/0", judged.id),)
-        points.append(Point(judged.folder.path.rpartition("/")[2] or id, at, read, {}))
-    points.append(Point("the beginning", (), dict.fromkeys(names, 0), {}, initial=True))
+        points.append(Point(judged.folder.path.rpartition("/")[2] or id, at, read, _written(outputs, judged.id)))
+    points.append(Point("the beginning", (), dict.fromkeys(names, 0), _written(outputs, 0), initial=True))
     inputs = tuple(Input(name) for name in sorted(names))
-    return Feeds(id if several else "", inputs, (), tuple(points), more=len(whole) > most - 1)
+    return Feeds(
+        id if several else "", inputs, tuple(one.output for one in outputs), tuple(points), more=len(whole) > most - 1
+    )
+
+
+def _written(outputs: Sequence[TableOutput], checkpoint: int | None) -> Mapping[str, Written]:
+    """How far tables are written as of a checkpoint, 0: as of the beginning."""
+    if checkpoint is None:
+        return {one.output.name: Written(None) for one in outputs}
+    return {one.output.name: one.written(checkpoint + 1 if checkpoint else 0) for one in outputs}
 
 
 def _read(plan: SnapshotPlan, judged: JudgedSnapshot) -> Mapping[str, int | None]:

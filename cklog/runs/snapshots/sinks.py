@@ -87,6 +87,11 @@ def _restart(
     )
 
 
+def writes_as(parser: OffersSnapshots, group: Candidates) -> Restart:
+    """Return whom tables may know a job as, whatever it restarts from."""
+    return _without_state(parser, group)
+
+
 def _without_state(parser: OffersSnapshots, group: Candidates) -> Restart:
     return Restart(
         line=0,

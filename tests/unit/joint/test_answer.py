@@ -10,31 +10,15 @@ from typing import Any
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.program import Ended, cklog
+from tests.unit.joint.asking import ask, drop, points
 
 CHAIN = SAMPLES / "spark-chain"
-
-
-def ask(*words: object) -> tuple[Ended, dict[str, Any]]:
-    ended = cklog("recovery-line", *map(str, words), "--json")
-    return ended, json.loads(ended.out) if ended.out else {}
-
-
-def points(answer: dict[str, Any]) -> dict[str, str]:
-    return {row["job"]: row["from"] for row in answer["result"]["details"]["joint_order"]}
 
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Path:
     shutil.copytree(CHAIN, tmp_path / "chain")
     return tmp_path / "chain"
-
-
-def drop(folder: Path, *numbers: int) -> None:
-    """Numbered files of a log, with their checksums."""
-    for number in numbers:
-        (folder / str(number)).unlink()
-        (folder / f".{number}.crc").unlink(missing_ok=True)
 
 
 def test_jobs_that_fit_restart_where_each_would_alone() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from cklog.inputs.feeds import Output, Written, table_output
+from cklog.inputs.feeds import Output, Written
 from cklog.inputs.sink_tables import SinkTable, Stamp, TableCommit, Writer
 from cklog.joint.rules import EVERYTHING, Effect, effect_of
+from cklog.sink_tables import outputs
+from cklog.sink_tables.rules import rule_of
 
 STREAM = Writer("query", "batch")
+
+
+def table_output(table: SinkTable, writer: Writer) -> Output:
+    return outputs.table_output(table, frozenset({writer}), rule_of("batch", "delta"), "batch")
 
 
 def table(batches: int, remembers: int | None, undone: int = 0, expired: bool = False) -> SinkTable:
