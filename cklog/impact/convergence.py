@@ -109,7 +109,14 @@ def _worst_of(stream: ElementStream, inputs: Sequence[Converging]) -> Converging
 
 
 def _through_stated_class(base: Converging, recovery: OperatorClass) -> Converging:
-    """What a stateful operator of a stated class yields whose windows nobody gave."""
+    """What a stateful operator of a stated class yields whose windows nobody gave.
+
+    >>> base = Converging(ElementStream({}, ()), end=7)
+    >>> _through_stated_class(base, "repeatable").end
+    7
+    >>> [_through_stated_class(base, stated).kind for stated in ("convergent-capable", "deterministic")]
+    ['finite', 'unknown']
+    """
     if recovery == "repeatable":
         return base
     kind: ConvergenceKind = "finite" if recovery == "convergent-capable" else "unknown"

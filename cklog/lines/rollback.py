@@ -206,8 +206,11 @@ def _steps_of_round(history: History, line: Ints, channel: Ints, kept: Ints, num
 def _messages_per_subtask(undone: Ints, owner: Ints, n: int) -> Ints:
     """Add up messages undone per channel, shape (c,), by the subtask that owns its end, shape (n,).
 
-    A damaged channel, whose watermark is not known (`UNBOUNDED`), adds nothing. E.g. undone [2, 3, 4] of owners
-    [1, 0, 1] → [3, 6].
+    A damaged channel, whose watermark is not known (`UNBOUNDED`), adds nothing.
+
+    >>> undone = np.array([2, 3, 4, -5, np.iinfo(np.int64).max - 5])
+    >>> _messages_per_subtask(undone, np.array([1, 0, 1, 0, 1]), 2).tolist()
+    [3, 6]
     """
     known = np.where((undone >= 0) & (undone < np.iinfo(np.int64).max // 2), undone, 0)
     total = np.zeros(n, np.int64)

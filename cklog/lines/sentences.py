@@ -15,6 +15,8 @@ def rollback_sentence(step: Rollback) -> str:
     >>> from cklog.model.lines import Orphans
     >>> rollback_sentence(Rollback("b", 0, from_=10, to=0, because=Orphans("a/0->b/0", 2, 7)))
     'b/0 falls from 10 to 0: by 10 it had received messages 2 to 6 of a/0->b/0, which a/0 will not have sent'
+    >>> rollback_sentence(Rollback("b", 0, from_=10, to=0, because=Orphans("a/0->b/0", 2, 3)))
+    'b/0 falls from 10 to 0: by 10 it had received message 2 of a/0->b/0, which a/0 will not have sent'
     >>> rollback_sentence(Rollback("b", 0, from_=10, to=0, because=Orphans("a/0->b/0", 2, None)))
     'b/0 falls from 10 to 0: by 10 it may have received messages from 2 on of a/0->b/0, which a/0 will not have sent'
     """

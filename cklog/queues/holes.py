@@ -126,7 +126,9 @@ def _lost_between(log: QueueLog, earlier: Ints, later: Ints) -> tuple[Mask, Mask
 def _hole_between(earlier: Ints, later: Ints, holes: Sequence[QueueHole]) -> Mask:
     """Tell which pairs have a whole hole between their rows, (pairs,); `holes` in order of their `after`.
 
-    E.g. one hole behind row 2 and before row 5: the pair 1, 6 has it between, the pairs 1, 4 and 3, 6 have not.
+    >>> hole = QueueHole(after=2, before=5, lost=None, net=None, kind="pos")
+    >>> _hole_between(np.array([1, 1, 2, 1, 3]), np.array([6, 5, 5, 4, 6]), [hole]).tolist()
+    [True, True, True, False, False]
     """
     after = np.array([hole.after for hole in holes], np.int64)
     before = np.array([*(hole.before for hole in holes), np.iinfo(np.int64).max])

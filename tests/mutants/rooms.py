@@ -6,16 +6,20 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 
-RUNS = ("batches", "partitions", "pieces", "records", "snapshots", "stores")
-CORE = ("history", "lines", "zigzag", "queues", "chains", "retention", "rounds", "impact", *(f"runs/{k}" for k in RUNS))
+RUNS = ("batches", "connectors", "partitions", "pieces", "records", "snapshots", "stores")
+DECIDING = ("history", "lines", "zigzag", "queues", "chains", "retention", "rounds", "impact", "sink_tables", "joint")
+CORE = (*DECIDING, *(f"runs/{k}" for k in RUNS))
 DECODERS = ("kafka", "flink", "spark", "patent", "checkmate", "pickles", "codecs", "jsonl", "tables", "native")
 
 _BESIDE = {
     "history": ("tests/unit/parsers/native/test_records.py", "tests/unit/lines", "tests/unit/runs/records"),
     "zigzag": ("tests/property/test_lines.py", "tests/property/test_graphs.py"),
     "lines": ("tests/unit/rounds", "tests/unit/runs/records", "tests/property/history"),
+    "joint": ("tests/unit/runs/batches/test_feeds.py",),
+    "sink_tables": ("tests/unit/joint/test_tables.py", "tests/unit/impact/sinks"),
     "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),
     "runs/batches": (
+        "tests/unit/joint",
         "tests/unit/parsers/spark",
         "tests/integration/spark/test_checkpoint.py",
         "tests/unit/impact/sinks/test_spark.py",

@@ -138,6 +138,8 @@ def went_back(start: Any, end: Any) -> bool:
 
     >>> went_back(33, 34), went_back(33, 3), went_back({"t": {"0": 5}}, {"t": {"0": 4}}), went_back(None, 3)
     (False, True, True, False)
+    >>> went_back({"logOffset": 3}, {"logOffset": 1}), went_back({"logOffset": 3}, {"logOffset": 3})
+    (True, False)
     """
     if is_integer(start) and is_integer(end):
         return bool(end < start)

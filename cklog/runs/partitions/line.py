@@ -222,7 +222,13 @@ _DAMAGED = frozenset({"corrupt-file", "corrupt-batch"})
 
 
 def _note(salvage: bool, repair: bool) -> str:
-    """What to do by hand: nothing but a start, in the best of cases."""
+    """What to do by hand: nothing but a start, in the best of cases.
+
+    >>> _note(False, False), _note(True, False)
+    ('start the broker as usual', 'copy the folder; then start the broker as usual')
+    >>> _note(False, True)
+    'do what the errors below say; then start the broker as usual'
+    """
     copy = "copy the folder; " if salvage else ""
     mend = "do what the errors below say; " if repair else ""
     return f"{copy}{mend}then start the broker as usual" if copy or mend else "start the broker as usual"

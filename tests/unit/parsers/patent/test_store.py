@@ -42,6 +42,17 @@ def test_the_figures_are_read_as_the_text_says(tmp_path: Path) -> None:
     assert (data4["form"], data4["parent"]) == ("delta", 1)
 
 
+def test_a_store_of_one_operator_is_a_line_and_one_that_is_gone_has_nothing_to_read(tmp_path: Path) -> None:
+    folder = export(tmp_path, "window", FIGURE)
+    alone = json.loads(cklog("recovery-line", folder, "--json").out)["result"]
+    assert alone["consistent"] is True
+    (folder / "variables.json").write_text('{"window": ["data3", "data4"], "other": ["x"]}')
+    found = json.loads(cklog("recovery-line", folder, "--json").out)["result"]
+    assert found["consistent"] is False
+    gone = {"subtask": "other/0", "chains": 0, "pieces": 0, "bytes": None}
+    assert found["details"]["together"][0] == gone
+
+
 def test_names_of_variables_may_be_given(tmp_path: Path) -> None:
     folder = export(tmp_path, "window", FIGURE)
     (folder / "variables.json").write_text('{"window": ["data3", "data4"], "other": ["x"]}')
