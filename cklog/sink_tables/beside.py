@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from cklog.inputs.sink_tables import TableFormat
 from cklog.model.actions import Action, RunAction
 from cklog.model.checks import Check, Verification, verification
+from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 from cklog.sink_tables.findings import WHY, fit_findings
@@ -89,10 +90,17 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
     return replace(
         found,
         result=replace(line, runs=runs, details=details),
-        findings=[*found.findings, *opened.findings, *findings],
+        findings=[*_without_told(found.findings, held), *opened.findings, *findings],
         inputs=[*found.inputs, *opened.inputs],
         indeterminate=found.indeterminate or agrees is None,
     )
+
+
+def _without_told(findings: Iterable[Finding], held: Sequence[SinkFit]) -> list[Finding]:
+    """Leave out what the tables answer: whether files that are gone were committed before, and what that leads to."""
+    pending = [one for fit in held for one in fit.pending if one.missing]
+    told = {one.sink for one in pending} - {one.sink for one in pending if one.fate is None}
+    return [one for one in findings if one.id != "pending-file-missing" or one.subject not in told]
 
 
 def _headline(told: SinkLine) -> str:

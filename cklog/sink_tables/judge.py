@@ -146,7 +146,7 @@ def _pending_fate(case: _Case, pending: Pending) -> PendingFate:
         fate = "fails"
     else:
         fate = "twice" if has(held, n) else "written"
-    return PendingFate(n, fate, len(pending.files), pending.missing)
+    return PendingFate(n, fate, len(pending.files), pending.missing, pending.sink)
 
 
 def _outcomes(case: _Case, pending: Sequence[PendingFate]) -> Iterable[Outcome]:

@@ -80,12 +80,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class PendingFate:
-    """A commit that the state has pending, and what a restore does with it; `missing`: files of it that are gone."""
+    """A commit that the state has pending for a sink, and what a restore does with it.
+
+    `fate` : None: not known; `missing` : files of it that are gone; None: nobody could look
+    """
 
     number: int | None
     fate: Fate | None
     files: int
     missing: tuple[str, ...] | None
+    sink: str = ""
 
 
 @dataclass(frozen=True, slots=True)

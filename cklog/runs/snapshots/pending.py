@@ -106,18 +106,6 @@ def pending_of(
     return tuple(one.pending for one in waiting_in(parser, judged, table, check_files) if one.commits)
 
 
-def writers_of(table: pa.Table) -> tuple[tuple[str, Writer], ...]:
-    """Return whom a restore of a snapshot says to be: each sink with the writer that its table is asked for.
-
-    Sinks on Flink's own committer are among them only with what is pending; they ask for nothing else.
-    """
-    names, committers = sink_names(table), _committers(table)
-    found = {(names.get(operator, operator), writer) for (operator, _), writer in committers.items()}
-    pending = (row for row in rows_of(table, "pending") if row["uid"] is not None)
-    found |= {(_sink(row, names), writer) for row in pending if (writer := _writer(row, committers)) is not None}
-    return tuple(sorted(found, key=lambda one: (one[0], one[1].id, one[1].operator)))
-
-
 def waiting_in(
     parser: OffersSnapshots, judged: JudgedSnapshot, table: pa.Table, check_files: bool = True
 ) -> list[Waiting]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cklog.engine.reading import Reading
@@ -15,7 +16,7 @@ from cklog.kinds.snapshots import SnapshotsKind
 from cklog.model.question import Question
 from cklog.parsers.flink.derived import operator_id
 from cklog.run import Options, open_run
-from cklog.runs.snapshots.pending import pending_of, writers_of
+from cklog.runs.snapshots.pending import pending_of
 from cklog.runs.snapshots.plan import plan_snapshots
 from tests.builders import flink as fb
 from tests.builders.sinks import flink as sinks
@@ -65,8 +66,8 @@ def findings(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(f["id"], f["severity"], f["subject"]) for f in answer["findings"] if f["id"].startswith("pending")]
 
 
-def values(root: Path, *maps: tuple[str, str]) -> tuple[tuple[Pending, ...], tuple[tuple[str, Writer], ...]]:
-    """What `pending_of` and `writers_of` offer of the newest snapshot."""
+def values(root: Path, *maps: tuple[str, str]) -> tuple[Pending, ...]:
+    """What `pending_of` offers of the newest snapshot."""
     with open_run(str(root), Options(engine="local", maps=maps)) as run:
         kind = run.kind
         assert isinstance(kind, SnapshotsKind)
@@ -76,7 +77,7 @@ def values(root: Path, *maps: tuple[str, str]) -> tuple[tuple[Pending, ...], tup
         (chosen,) = plan.chosen.values()
         assert chosen is not None
         table = plan.survey.tables[chosen.folder.path]
-        return pending_of(parser, chosen, table), writers_of(table)
+        return pending_of(parser, chosen, table)
 
 
 def test_manifests_that_are_there_and_gone(tmp_path: Path) -> None:
@@ -98,6 +99,30 @@ def test_manifests_that_are_there_and_gone(tmp_path: Path) -> None:
     (lake / "m0.avro").write_bytes(b"a manifest")
     assert findings(held(tmp_path / "run", *mapped)) == []
     assert held(tmp_path / "run", command="inspect")["result"]["pending"][0]["gone"] is None
+
+
+@pytest.mark.parametrize(("taken", "told"), [(17, []), (16, ["pending-files-gone"])])
+def test_a_table_tells_whether_manifests_that_are_gone_were_committed(
+    tmp_path: Path, taken: int, told: list[str]
+) -> None:
+    """A committer deletes them once it has; else the restore fails."""
+    pytest.importorskip("pyiceberg")
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField
+
+    from tests.builders.sinks.iceberg_folder import FolderCatalog
+
+    lake = FolderCatalog(tmp_path / "lake" / "orders")
+    table = lake.create(Schema(NestedField(1, "value", LongType(), required=False)))
+    said = {"flink.job-id": sinks.JOB, "flink.operator-id": sinks.OPERATOR}
+    said["flink.max-committed-checkpoint-id"] = str(taken)
+    table.append(pa.table({"value": [1]}), snapshot_properties=said)
+    data, deletes = table_files("m0", "m1")
+    job(tmp_path / "run", 17, committer(17, (1, sinks.iceberg(17, sinks.manifests(data, deletes)))))
+    where = ("--map", f"s3://lake={tmp_path / 'lake'}", "--sink", f"orders={tmp_path / 'lake' / 'orders'}")
+    answer = held(tmp_path / "run", *where, exit=3 if told else 0)
+    assert [id for id, _, _ in findings(answer)] == told
+    assert answer["result"]["action"] == ("repair-first" if told else "restart")
 
 
 def test_what_nobody_could_look_for_is_not_known(tmp_path: Path) -> None:
@@ -135,9 +160,8 @@ def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
         committer(17, *tables, name="many"),
         committer(17, (9, b"somebody's own"), name="other"),
         ("paimon", state(paimon_state)),
-        ("idle: Committer", state({"iceberg-flink-job-id": [sinks.text("b" * 32)]}, bare=True)),
     )
-    found, writers = values(tmp_path)
+    found = values(tmp_path)
     assert found == (
         Pending("db.a", HERE, 17, (files[0],), renamed=True),
         Pending("db.b", HERE, 17, (files[1],), renamed=True),
@@ -146,12 +170,6 @@ def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
         Pending("other", None, 17, version=9),
         Pending("paimon", None, 17, version=11),
     )
-    assert writers == (
-        ("db.a", HERE),
-        ("db.b", HERE),
-        ("idle", Writer("b" * 32, "checkpoint", operator_id("idle: Committer"))),
-        ("older", Writer(sinks.JOB, "checkpoint", own)),
-    )
 
 
 def test_paimon_s_user_is_who_commits(tmp_path: Path) -> None:
@@ -159,10 +177,9 @@ def test_paimon_s_user_is_who_commits(tmp_path: Path) -> None:
     places["commit_user_state"] = (0, [len(data)])
     made = fb.states(fb.inline(data + sinks.text("a user")), places)
     job(tmp_path, 17, ("Global Committer : t", made))
-    found, writers = values(tmp_path)
+    found = values(tmp_path)
     writer = Writer("a user", "identifier")
     assert found == (Pending("Global Committer : t", writer, 17, (), ()),)
-    assert writers == (("Global Committer : t", writer),)
 
 
 def file_sink(root: Path, number: int, *, open: bool = False) -> tuple[str, str]:
@@ -205,7 +222,7 @@ def test_a_restore_fails_without_the_file_that_its_writer_goes_on_with(tmp_path:
     answer = held(tmp_path, exit=3)
     assert findings(answer) == [("pending-file-missing", "error", "out")]
     assert answer["result"]["details"]["pending"][0]["state"] == "in-progress"
-    assert values(tmp_path)[0] == ()
+    assert values(tmp_path) == ()
     Path(name).write_bytes(b"12345")
     assert findings(held(tmp_path)) == []
 
