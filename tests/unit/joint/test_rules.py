@@ -62,6 +62,7 @@ def test_a_delta_table_that_was_restored_still_remembers_the_batches_it_has_lost
 
 
 def test_a_table_that_forgot_its_writer_takes_everything_twice() -> None:
+    assert table_output(table(6, remembers=None), STREAM).remembered == 0
     assert effect_of(table_output(table(6, remembers=None), STREAM), Written(4)) == Effect(6, there=6, doubled=2)
 
 
