@@ -106,6 +106,11 @@ def _harm(fit: SinkFit, fate: Fate) -> list[Outcome]:
 
 
 def _named(unit: str, outcomes: Sequence[Outcome]) -> str:
+    """Return numbers of outcomes with what they count.
+
+    >>> _named("batch", [Outcome("twice", 3, 4)]), _named("batch", [Outcome("twice", 3, 5)])
+    ('batch 3', 'batches 3 to 4')
+    """
     return f"{_UNITS[unit][0 if _single(outcomes) else 1]} {spans_words(outcomes)}"
 
 

@@ -193,6 +193,13 @@ _REFUTED = {"restorable": "not-restorable", "maximal": "not-maximal"}
 
 
 def _in_store(path: str, stores: Iterable[str]) -> bool:
+    """Whether a path is one of some files, or lies in a partition of one of some topics.
+
+    >>> _in_store("kafka/offsets-12/0.log", ["other", "offsets"]), _in_store("a/connect.offsets", ["a/connect.offsets"])
+    (True, True)
+    >>> _in_store("kafka/offsets-12/0.log", ["kafka", "12"])
+    False
+    """
     return any(
         path == store or f"/{path}".rpartition("/")[0].rpartition("/")[2].rpartition("-")[0] == store
         for store in stores

@@ -55,6 +55,7 @@ def test_a_table_behind_the_line_asks_for_an_older_one() -> None:
     assert (ended.code, result["action"]) == (3, "restart-older")
     assert result["runs"][0]["chosen"] == "batch 4"
     assert result["details"]["sink_line"]["at"] == "query/0=4"
+    assert " By state alone: The line is batch 5" in result["details"]["headline"]
     assert cklog("recovery-line", SPARK, "--sink", "words=/lake/delta-4", "--at", "query/0=4").code == 0
 
 

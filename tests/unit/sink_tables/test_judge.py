@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cklog.inputs.sink_tables import Pending, SinkTable, Stamp, TableCommit, TableFormat, Writer
+from cklog.inputs.sink_tables import Operation, Pending, SinkTable, Stamp, TableCommit, TableFormat, Writer
 from cklog.sink_tables.findings import fit_findings
 from cklog.sink_tables.fitting import NamedTable, line_that_fits, rollbacks_for
 from cklog.sink_tables.held import Account
@@ -53,6 +53,26 @@ def test_the_batch_in_flight_that_the_table_has_is_dropped_rightly() -> None:
     assert found.of("skipped") == (Outcome("skipped", 2, 3),)
     assert (found.agrees, found.guarantee, found.taken_to) == (True, "exactly-once", 2)
     assert ids(found) == {}
+
+
+def test_pending_commits_that_nobody_read_leave_it_open() -> None:
+    found = fit(table("iceberg", FLINK, 3), replace(flink(4), pending=None))
+    assert ("pending-not-read" in found.why, found.agrees) == (True, None)
+    assert fit(table("iceberg", FLINK, 4), replace(flink(4), pending=None)).agrees is True  # it has all that pends
+    assert fit(table("delta", SPARK, 0), replace(spark(0), pending=None)).agrees is True
+
+
+@pytest.mark.parametrize(
+    ("time", "operation", "strength"),
+    [(5000, "append", "may"), (4999, "append", "unknown"), (5000, "rewrite", "unknown"), (None, "append", "unknown")],
+)
+def test_without_stamps_the_time_of_a_commit_tells_whether_a_batch_may_be_there(
+    time: int | None, operation: Operation, strength: str
+) -> None:
+    """The batch in flight was planned at 5000."""
+    commits = (TableCommit("1", time, operation, 1),)
+    found = fit(table("delta", SPARK, commits=commits, head="1"), spark(1, same=2, since=5000))
+    assert found.of("twice") == (Outcome("twice", 2, 3, strength),)  # type: ignore[arg-type]
 
 
 def test_an_older_checkpoint_loses_or_doubles_in_iceberg() -> None:

@@ -100,6 +100,9 @@ def test_what_lies_behind_the_position_comes_once_more(tmp_path: Path) -> None:
     assert (row(found, "a")["again"], row(found, "a")["newest_taken"]) == (3, "b.000003:800")
     assert {taken["log"]: taken["again"] for taken in row(found, "a")["taken"]} == {"shop.x-0": 2, "shop.y-1": 1}
     assert found["result"]["runs"][0]["doubled"] == 3
+    assert found["result"]["runs"][0]["chosen"] == "b.000003:500"
+    told = found["result"]["details"]["headline"]
+    assert told == "1 of 1 partition of 1 connector goes on, 3 records in topics come once more."
 
 
 def test_an_earlier_crash_left_records_twice_and_the_farther_ones_count_too(tmp_path: Path) -> None:
@@ -118,6 +121,7 @@ def test_records_that_say_nothing_leave_it_unknown(tmp_path: Path) -> None:
     Topic().add(change({"name": "nobody"}, 9)).write(tmp_path / "shop.z-0")
     found, _ = answer(tmp_path, "--taken", "a=shop.z")
     assert (row(found, "a")["again"], "taken-unknown" in ids(found)) == (None, True)
+    assert "once more" not in found["result"]["details"]["headline"]
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -146,6 +150,7 @@ def test_a_snapshot_that_was_not_finished_is_taken_again(tmp_path: Path) -> None
     found, code = answer(tmp_path)
     assert (found["result"]["action"], found["verdict"], code) == ("start-over", "unrecoverable", 4)
     assert "unfinished-snapshot" in ids(found)
+    assert (found["result"]["runs"][0]["chosen"], found["result"]["runs"][0]["chosen_time"]) == (None, None)
 
 
 def test_a_cut_file_is_no_restart(tmp_path: Path) -> None:
@@ -167,7 +172,8 @@ def test_stores_of_which_nothing_can_be_read_are_no_answer(tmp_path: Path) -> No
 
 def test_offsets_that_other_brokers_have_are_missed(tmp_path: Path) -> None:
     Topic().add(entry("a", S, binlog(5))).write(tmp_path / "connect-offsets-2")
-    assert "missing-offsets-partition" in ids(answer(tmp_path)[0])
+    (missed,) = [f for f in answer(tmp_path)[0]["findings"] if f["id"] == "missing-offsets-partition"]
+    assert "partitions 0, 1 are not here" in missed["message"]
 
 
 def test_two_stores_with_a_connector_of_one_name_are_told_apart(tmp_path: Path) -> None:
