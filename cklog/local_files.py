@@ -125,6 +125,8 @@ def told_error(error: BaseException) -> CklogError:
 
     >>> told_error(KeyError("x")).message
     "a bug: KeyError: 'x'"
+    >>> told_error(SystemError("error return without exception set")).message
+    'memory ran out, it seems: a library failed and did not say why'
     >>> told_error(RuntimeError("can't start new thread")).exit_code
     65
     """
@@ -133,6 +135,8 @@ def told_error(error: BaseException) -> CklogError:
     unmapped = isinstance(error, ImportError) and "failed to map segment" in str(error)
     if unmapped or isinstance(error, MemoryError):  # of the loader, of Python, or of Arrow's allocator
         return OverBudget("memory ran out")
+    if isinstance(error, SystemError) and "without exception set" in str(error):
+        return OverBudget("memory ran out, it seems: a library failed and did not say why")
     if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
         return OverBudget("no thread could be started: this user's memory or number of processes is at its limit")
     if isinstance(error, OSError) and error.errno is not None:

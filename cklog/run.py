@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklog.budgets import Budgets, use
 from cklog.engine.reading import Reading
@@ -313,7 +313,7 @@ class Run(AbstractContextManager["Run"]):
 
     def logs_in(self, folder: str) -> PartitionLogs | None:
         """Open the partitions of a folder of Kafka logs; None: it holds none."""
-        root = self._root if folder == self._root.path else replace(self._root, path=folder)
+        root = self._folder(folder)
         root.require()
         return logs_below(root, self._reading)
 
@@ -323,9 +323,15 @@ class Run(AbstractContextManager["Run"]):
 
         if self._root.leads_out(path) and self._root.inside(path) is not None:
             raise Unreadable(f"{path}: it is a link that is not followed", "--follow-links, if it belongs to the run")
-        root = replace(self._root, path=path, maps=())
-        found: TimedResults = import_module("cklog.parsers.results.files").ResultFiles(root)
+        found: TimedResults = import_module("cklog.parsers.results.files").ResultFiles(self._folder(path, maps=()))
         return found
+
+    def _folder(self, path: str, **other: Any) -> Root:
+        """Return a folder as a root; what was listed with PATH is not listed again, whatever is written meanwhile."""
+        inside = self._root.inside(path)
+        if not inside:
+            return replace(self._root, path=path, **other) if inside is None or other else self._root
+        return self._root.below(inside, path=path, **other)
 
     def _concluded(self, draft: Draft[R]) -> Answer[R]:
         """Conclude from what a kind found, once, and keep what there is to say on stderr."""

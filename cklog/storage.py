@@ -221,13 +221,13 @@ class Root:
             return ""
         return path[len(root) :].lstrip("/") if path.startswith(root.rstrip("/") + "/") else None
 
-    def below(self, folder: str) -> Root:
-        """Return a folder below this one as a root of its own; "" is this one."""
+    def below(self, folder: str, **other: Any) -> Root:
+        """Return a folder below this one as a root of its own; "" is this one. `other`: fields that it has instead."""
         if not folder:
             return self
-        found = replace(self, path=joined(self.path, folder))
-        if not self._is_local and "" in self._listed:
-            found.take_listing(_moved_below(self.tree(), folder))
+        found, tree = replace(self, **{"path": joined(self.path, folder), **other}), self._listed.get("")
+        if tree is not None and (not self._is_local or any(_moved_below(tree, folder))):  # of links nothing is listed
+            found.take_listing(_moved_below(tree, folder))
         return found
 
     def listed_below(self, folder: str) -> Root:

@@ -81,6 +81,11 @@ class Split:
     listed: int | None = None
     listing: Listing | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def bytes_listed(self) -> int:
+        """The bytes of the whole file when it was listed."""
+        return self.size if self.listed is None else self.listed
+
     def cost(self) -> int:
         """Return the bytes that reading it costs; of some lines or batches of a file these alone.
 

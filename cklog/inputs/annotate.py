@@ -38,8 +38,10 @@ NOTHING = pa.schema([pa.field(COLUMN, pa.string())])
 
 UNTIMED = "untimed"
 
-PLACES = pa.schema([("uri", pa.string()), ("path", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
-"""What a task gets of a split: where its part of the results lies."""
+PLACES = pa.schema([("uri", pa.string()), ("path", pa.string())])
+for _name in ("start", "end", "listed"):
+    PLACES = PLACES.append(pa.field(_name, pa.int64()))
+"""What a task gets of a split: where its part of the results lies, in a file that had `listed` bytes."""
 
 COUNTS = pa.schema([("path", pa.string()), ("what", pa.string()), ("offset", pa.int64()), ("detail", pa.string())])
 COUNTS = COUNTS.append(pa.field("rows", pa.int64()))
@@ -209,8 +211,8 @@ def _written(
 ) -> tuple[Annotated, list[Finding]]:
     """Write the parts, and count what is in them; with `strict` not, if anything is damaged."""
     splits = [
-        Split(uri=s.uri, path=s.path, reader="cklog.inputs.annotate:places", start=s.start, end=s.end, size=s.size)
-        for s in results.splits(reading.split_bytes)
+        replace(split, reader="cklog.inputs.annotate:places", listed=split.bytes_listed)
+        for split in results.splits(reading.split_bytes)
     ]
     engine = reading.engine_for(results.bytes)
     keys = [(split.path, split.start) for split in splits]
@@ -252,7 +254,7 @@ def _untimed(count: int, column: str) -> list[Finding]:
 
 def places(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Return the place of the split itself, as one row; a `cklog.engine.scan.Reader`."""
-    row = {"uri": split.uri, "path": split.path, "start": split.start, "end": split.end}
+    row = {name: getattr(split, name) for name in PLACES.names}
     yield pa.RecordBatch.from_pylist([row], schema=PLACES)
 
 

@@ -33,8 +33,12 @@ def sink_sections(details: Mapping[str, Any]) -> list[Section]:
         for fit in fits
     ]
     columns = ("sink", "taken", "skipped", "twice", "lost", "missing", "agrees", "guarantee")
-    note = "lost: dropped by the sink, though the table does not have these rows; ?: it may be so"
-    found = [section("Tables that it writes to", columns, rows, note)]
+    lost = "lost: dropped by the sink, though the table does not have these rows"
+    legend = [lost] if any(fit.of("skipped-wrongly") for fit in fits) else []
+    legend += (
+        ["?: it may be so"] if any(cell.endswith("?") for row in rows for cell in row if isinstance(cell, str)) else []
+    )
+    found = [section("Tables that it writes to", columns, rows, "; ".join(legend))]
     told: SinkLine | None = details.get("sink_line")
     backs = [] if told is None else told.rollbacks
     if backs:

@@ -33,7 +33,6 @@ from cklog.parsers.results.lines import (
     from_lines,
     lines,
     times_of,
-    whole,
 )
 from cklog.parsers.tables.parquet import UNREADABLE, row_groups
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
@@ -106,11 +105,11 @@ class ResultFiles:
         for split in self.splits(_HEAD_BYTES):
             if self.form == "parquet":
                 try:
-                    with open_file(split.uri) as file:
+                    with open_file(split.uri, split.bytes_listed) as file:
                         return list(pq.read_schema(file).names)
                 except UNREADABLE:
                     continue  # reported when its part is written
-            for line in lines(whole(split)):
+            for line in lines(split):
                 return list(line)
         return []
 
@@ -133,7 +132,7 @@ def _split_row_groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
     try:
         return [replace(split, reader=READER) for split in row_groups(uri, entry.path, entry.size, step, None)]
     except UNREADABLE:
-        empty = Split(uri=uri, path=entry.path, reader=READER, start=0, end=0, size=entry.size)
+        empty = Split(uri=uri, path=entry.path, reader=READER, start=0, end=0, size=entry.size, listed=entry.size)
         return [empty]  # its task reports why it cannot be read
 
 
@@ -147,7 +146,7 @@ def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
         if split.path.endswith(".parquet"):
             yield from (milliseconds(batch.column(0)) for batch in _read_batches(split, [job.column]))
         else:
-            for block, _ in blocks(whole(split)):
+            for block, _ in blocks(split):
                 if isinstance(block, bytes):
                     yield times_of(block, job.column)[0]
     except (UnreadableResults, pa.ArrowException):
@@ -157,7 +156,7 @@ def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
 def read_times(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Read columns of times in ms, null where a result has none; a `cklog.engine.scan.Reader`."""
     if not split.path.endswith(".parquet"):
-        for block, start in blocks(whole(split)):
+        for block, start in blocks(split):
             if isinstance(block, Damage):
                 yield block
             else:
@@ -196,14 +195,14 @@ def write_part(job: Job, place: dict[str, Any]) -> list[dict[str, Any]]:
         if split.path.endswith(".parquet"):
             _write_from_parquet(job, split, before, file, tally)
         else:
-            from_lines(job, whole(split), before, file, tally)
+            from_lines(job, split, before, file, tally)
     return tally.rows()
 
 
 def _split_of(place: dict[str, Any]) -> Split:
     """Return the split that a place stands for, but for its size."""
-    start, end = place["start"], place["end"]
-    return Split(uri=place["uri"], path=place["path"], reader="", start=start, end=end, size=end)
+    start, end, listed = place["start"], place["end"], place["listed"]
+    return Split(uri=place["uri"], path=place["path"], reader="", start=start, end=end, size=listed, listed=listed)
 
 
 def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,6 @@ import datetime
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +24,6 @@ from cklog.model.values import is_integer
 from cklog.parsers.jsonl.columns import decode
 from cklog.parsers.jsonl.stream import ByteStream, whole_lines
 from cklog.parsers.tables.records import NotARecord, strict_json
-from cklog.storage import open_file
 
 _BLOCK_BYTES = 1 << 20
 _END = b"}\n"
@@ -61,12 +59,6 @@ class TrustTally:
         counted = zip((*TRUSTS, UNTIMED), [*self._trust.tolist(), self._untimed], strict=True)
         none = {"path": self._path, "offset": None, "detail": ""}
         return [none | {"what": name, "rows": count} for name, count in counted] + self._damage
-
-
-def whole(split: Split) -> Split:
-    """Return a split with its file's own size, which tells where the last line ends."""
-    with open_file(split.uri) as file:
-        return replace(split, size=file.size())
 
 
 def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:

@@ -10,7 +10,20 @@ HDFS = "sample_logs/spark-state-hdfs --map file:///srv/cklog-words/hdfs=sample_l
 ROCKSDB = "sample_logs/spark-state-rocksdb --map file:///srv/cklog-words/rocksdb=sample_logs/spark-state-rocksdb"
 CHAIN = "sample_logs/spark-chain/clean --with sample_logs/spark-chain/enrich"
 LATENCY = "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created"
+TABLES = "sample_logs/tables"
+MOVED = f"--map file:///srv/cklog-sample/tables={TABLES}"
+RESTORED = f"{TABLES}/spark-delta-restored/ck --sink orders={TABLES}/spark-delta-restored/table"
+HUDI = f"{TABLES}/spark-hudi/ck --sink orders={TABLES}/spark-hudi/table"
+OLDER = f"{TABLES}/flink-older-checkpoint/checkpoints --sink db.orders={TABLES}/flink-older-checkpoint/table {MOVED}"
+ANSWERED = f"{TABLES}/flink-response-lost/checkpoints --sink orders={TABLES}/flink-response-lost/table {MOVED}"
 CASES = {
+    "tables-restored.txt": f"recovery-line {RESTORED}",
+    "tables-restored.json": f"recovery-line {RESTORED} --json",
+    "tables-skipped.txt": f"recovery-line {HUDI}",
+    "tables-older.txt": f"recovery-line {OLDER}",
+    "tables-older-runbook.md": f"runbook {OLDER}",
+    "tables-twice.txt": f"recovery-line {ANSWERED}",
+    "connect-runbook.md": f"runbook sample_logs/connect-offsets/topic {BINLOG}",
     "sample_logs/kafka-broker/expected.json": "recovery-line sample_logs/kafka-broker --json",
     "sample_logs/checkmate-uncoordinated/expected.json": (
         "recovery-line sample_logs/checkmate-uncoordinated --explain --json"

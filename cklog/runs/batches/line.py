@@ -98,7 +98,7 @@ class BatchLog:
         if len(batches) > 1:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
         at = batches.pop() if batches else None
-        return plan_of(self._parser, question.as_of, at, question.check_contents)
+        return plan_of(self._parser, question.as_of, at, question.check_contents, tables=bool(question.sinks))
 
     def _draft(self, command: str, plan: BatchPlan, question: Question) -> Draft[RecoveryLine]:
         return Draft(

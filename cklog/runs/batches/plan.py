@@ -70,7 +70,11 @@ class _Asked:
 
 
 def plan_of(
-    parser: OffersBatches, as_of: int | None = None, at: int | None = None, check_contents: bool = False
+    parser: OffersBatches,
+    as_of: int | None = None,
+    at: int | None = None,
+    check_contents: bool = False,
+    tables: bool = False,
 ) -> BatchPlan:
     """Find out what a restart does.
 
@@ -79,6 +83,7 @@ def plan_of(
     as_of : leave out batches planned after this time (ms since the epoch)
     at : plan to go back to this batch instead of the newest commit
     check_contents : check every block of state files that nothing else proves
+    tables : whether the query's sinks are tables, which are asked what they make of a batch that runs again
 
     Raises
     ------
@@ -116,6 +121,7 @@ def plan_of(
         state_lost=bool(rolled_back),
         blocked=blocked,
         sink=sink.folder,
+        tables=tables,
     )
     return BatchPlan(
         query_id=logs.metadata.value if logs.metadata is not None else None,
@@ -127,7 +133,7 @@ def plan_of(
         sink_has_planned=has,
         fails=fails,
         restart=restart.sentences(),
-        notes=(*state_notes(state, judged), *_plan_notes(sink.folder, as_of, logs.committed)),
+        notes=(*state_notes(state, judged), *_plan_notes(sink.folder is not None or tables, as_of, logs.committed)),
         findings=sorted_findings(facts),
         inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),
         rolled_back=rolled_back,
@@ -177,9 +183,9 @@ def _later_files(everything: MetadataLogs, logs: MetadataLogs, state: StoredStat
     yield from state.later_files(logs.committed)
 
 
-def _plan_notes(sink: str | None, as_of: int | None, committed: int) -> Iterable[str]:
+def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable[str]:
     """Say what cannot be known of a plan."""
-    if sink is None:
+    if not sink_known:
         yield "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
     if as_of is not None and committed >= 0:
         yield f"Commits carry no time: at that moment batch {committed} may still have been running."
@@ -199,6 +205,7 @@ class Restart:
     state_lost : committed batches after the line are given up, because their state cannot be loaded
     blocked : going back to the line does not help before something else is mended
     sink : the folder of the file sink, None if it is not known
+    tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
     """
 
     committed: int
@@ -209,6 +216,7 @@ class Restart:
     state_lost: bool
     blocked: bool
     sink: str | None
+    tables: bool = False
 
     def sentences(self) -> str:
         """Say what a restart does."""
@@ -241,13 +249,13 @@ class Restart:
         if planned > c + 1:
             which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
             said.append(f"It does not run {which}, for which there is no commit.")
-        if self.sink_has_planned is None:
+        if self.sink_has_planned is None and not self.tables:
             said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
         elif self.sink_has_planned and self.fails:
             said.append(f"The file sink's log loses batch {planned}, which is written again.")
         elif self.sink_has_planned:
             said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
-        else:
+        elif self.sink_has_planned is False:
             said.append(f"The file sink's log does not have batch {planned}: readers by that log see it once.")
         return said
 
