@@ -221,6 +221,10 @@ def _variables(steps: Sequence[Step]) -> tuple[Variable, ...]:
 
 
 def _headline(line: RecoveryLine) -> str:
+    """Say what is to be done; where that is not the same for all runs, what for each of them."""
+    if len({run.action for run in line.runs}) > 1:
+        told = [f"{run.run} {run.action}{f' from {run.chosen}' if run.chosen else ''}" for run in line.runs]
+        return f"{line.action} at worst ({ACTION_MEANINGS[line.action]}): {first_few(told, 4)}."
     chosen = first_few([run.chosen for run in line.runs if run.chosen], 2)
     onto = f"; from {chosen}" if chosen else ""
     return f"{line.action}: {ACTION_MEANINGS[line.action]}{onto}."

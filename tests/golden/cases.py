@@ -21,9 +21,9 @@ CASES = {
     "tables-restored.json": f"recovery-line {RESTORED} --json",
     "tables-skipped.txt": f"recovery-line {HUDI}",
     "tables-older.txt": f"recovery-line {OLDER}",
-    "tables-older-runbook.md": f"runbook {OLDER}",
+    "tables-older-runbook.md": f"runbook {OLDER} --format md",
     "tables-twice.txt": f"recovery-line {ANSWERED}",
-    "connect-runbook.md": f"runbook sample_logs/connect-offsets/topic {BINLOG}",
+    "connect-runbook.md": f"runbook sample_logs/connect-offsets/topic {BINLOG} --format md",
     "sample_logs/kafka-broker/expected.json": "recovery-line sample_logs/kafka-broker --json",
     "sample_logs/checkmate-uncoordinated/expected.json": (
         "recovery-line sample_logs/checkmate-uncoordinated --explain --json"
@@ -222,6 +222,12 @@ EXITS = (
         "flink-at.txt": 4,
         "flink-moved.txt": 5,
         "kafka-broker-replay.csv": 3,
+        "connect-runbook.md": 3,
+        "tables-restored.txt": 3,
+        "tables-restored.json": 3,
+        "tables-older.txt": 3,
+        "tables-older-runbook.md": 3,
+        "tables-twice.txt": 3,
         "connect-gone.txt": 3,
         "connect-replay-gone.json": 3,
     }
