@@ -11,7 +11,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.generations import programs
-from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey, rows_of
 
 
@@ -41,6 +41,7 @@ def snapshot_findings(
         for f in damage_findings(survey.damage)
     ]
     found += survey.contents.findings() if survey.contents is not None else []
+    found += [_lost_metadata(group) for group in groups if has_lost_metadata(group)]
     for j in survey.judged:
         severity: Severity = "error" if j.folder.path in newer else "warning"
         if j.verdict in ("missing-state-file", "size-mismatch"):
@@ -129,6 +130,16 @@ def _found_again(gone: Sequence[SnapshotFlaw]) -> str:
     if len(found) < len(gone):
         return f". {len(found)} of them, by name and size, lie in {where}: not enough to mend it"
     return f". All of them, by name and size, lie in {where}: copied to where it names them, they make it whole"
+
+
+def _lost_metadata(group: Candidates) -> Finding:
+    count, job = len(group.snapshots), group.job or "."
+    message = (
+        f"{job}: none of {count} checkpoints has metadata. A job keeps the last complete one until the next one is: "
+        "files called _metadata were lost, as by a copy that left them out, or no checkpoint ever was complete. Look "
+        "for them where the job wrote before anything starts over"
+    )
+    return Finding("no-metadata", "error", job, message, tuple(Where(name_of(j)) for j in group.snapshots[:3]))
 
 
 def _torn(j: JudgedSnapshot) -> Finding:

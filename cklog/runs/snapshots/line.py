@@ -24,9 +24,9 @@ from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import none_of
+from cklog.model.wording import first_few, none_of
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
-from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
 from cklog.runs.snapshots.pending import with_pending
 from cklog.runs.snapshots.plan import (
     SnapshotPlan,
@@ -92,7 +92,7 @@ class SnapshotLine:
             details=self._details(plan, restored, question),
             runs=tuple(self._run_action(plan, group, judged, question) for group, judged in picks),
         )
-        unsure = any(is_unsure(group, judged) for group, judged in picks) and question.check_files
+        unsure = any(is_unsure(group, judged, question.check_files) for group, judged in picks)
         return Draft(
             command,
             line,
@@ -119,7 +119,7 @@ class SnapshotLine:
     ) -> RunAction:
         """What to do about one job."""
         newest = newest_with_metadata(group)
-        unsure = is_unsure(group, judged) and question.check_files
+        unsure = is_unsure(group, judged, question.check_files)
         mendable = judged is None and any(j.repairable for j in group.snapshots)
         older = judged is not newest and not question.at
         found = RunAction(
@@ -127,7 +127,7 @@ class SnapshotLine:
             action=action_of(unsure, nothing=judged is None and not mendable, repair=mendable, older=older),
             path=group.job or ".",
             newest=None if newest is None else name_of(newest).rpartition("/")[2],
-            note="no snapshot can be restored",
+            note="look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored",
         )
         if judged is None:
             return found
@@ -245,6 +245,9 @@ class SnapshotLine:
         """Why no job can be restored, for all that is known."""
         if plan.refused:
             return f"What was asked for cannot be restored: {'; '.join(plan.refused)}."
+        lost = [self._label(group) for group in plan.groups if has_lost_metadata(group)]
+        if lost:
+            return f"Indeterminate: {first_few(lost, 3)} has begun several checkpoints, and none of them has metadata."
         unsure = [j for group in plan.groups for j in group.snapshots if j.verdict == "unchecked"]
         if unsure:
             also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""

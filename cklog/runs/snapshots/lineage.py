@@ -153,3 +153,12 @@ def _closure(job: str, parents: Mapping[str, set[str]]) -> set[str]:
                 found.add(parent)
                 rest.append(parent)
     return found
+
+
+def has_lost_metadata(group: Candidates) -> bool:
+    """Return whether a job has begun several checkpoints, and none is complete.
+
+    A job keeps the last complete one until the next one is, and removes those that fail: metadata are lost, as by a
+    copy that left them out, or none ever was complete.
+    """
+    return len(group.snapshots) > 1 and all(j.verdict == "no-metadata" for j in group.snapshots)

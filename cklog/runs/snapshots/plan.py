@@ -21,7 +21,7 @@ from cklog.runs.snapshots.findings import (
     not_checked,
     snapshot_findings,
 )
-from cklog.runs.snapshots.lineage import Candidates, candidates, owners_of
+from cklog.runs.snapshots.lineage import Candidates, candidates, has_lost_metadata, owners_of
 from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey, survey
 
 
@@ -120,9 +120,10 @@ def newest_of(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> 
     return next((j for j in group.snapshots if j.verdict in trusted), None)
 
 
-def is_unsure(group: Candidates, judged: JudgedSnapshot | None) -> bool:
+def is_unsure(group: Candidates, judged: JudgedSnapshot | None, check_files: bool = True) -> bool:
     """Return whether a snapshot newer than the chosen one may be whole, for all that is known."""
-    return any(j.verdict == "unchecked" for j in newer_than(group, judged))
+    unchecked = check_files and any(j.verdict == "unchecked" for j in newer_than(group, judged))
+    return unchecked or has_lost_metadata(group)
 
 
 def may_be_older(group: Candidates, judged: JudgedSnapshot) -> bool:

@@ -35,6 +35,14 @@ def _(folder: Path) -> Asked:
     return line(folder)
 
 
+@produces("no-metadata", exit=5)
+def _(folder: Path) -> Asked:
+    """As a copy that leaves out `_metadata` has it: a job keeps at least one checkpoint that is complete."""
+    torn(folder, OLD, 7, {"x": 3})
+    torn(folder, OLD, 8, {"x": 3})
+    return line(folder)
+
+
 @produces("completed-without-metadata", exit=3)
 def _(folder: Path) -> Asked:
     run = sample("flink-orders", folder)

@@ -20,6 +20,7 @@ from tests.reading.flink_folders import asked, fates
 
 JOBS = (OLD, HEIR, THIRD)
 SAVEPOINTS = tuple(f"savepoint-{job[:6]}-0123456789ab" for job in JOBS)
+HOMES = dict(zip(JOBS, SAVEPOINTS, strict=True))
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ def truth(root: Path, one: Written) -> str:
 
 def line(root: Path) -> dict[str, Any]:
     answer = asked("recovery-line", root, root=root)
-    assert answer["exit"] in (0, 3, 4)
+    lost = {"id": "no-metadata", "severity": "error"}.items()
+    assert answer["exit"] in (0, 3, 4, *([5] if any(lost <= finding.items() for finding in answer["findings"]) else []))
     return answer
 
 
@@ -136,6 +138,9 @@ def test_verdicts_are_what_every_file_says(case: tuple[list[Written], list[tuple
         assert told == expected
         whole = [one for one in found if expected[one.path] == "restorable"]
         assert newest(answer) == max((one.number for one in whole), default=-1)
+        of_jobs = [[one for one in found if one.path == name or one.job == job] for job, name in HOMES.items()]
+        lost = [own for own in of_jobs if len(own) > 1 and all(one.names is None for one in own)]
+        assert (answer["exit"] == 5) == bool(lost)
         for job, number in picked(answer).items():
             own = [one.number for one in whole if one.job == job]
             assert number is None or number in {one.number for one in whole}
