@@ -15,6 +15,12 @@ def keep_memory() -> None:
 
 def main() -> None:
     """The `cklog` program."""
+    import signal
+    from contextlib import suppress
+
+    with suppress(ValueError):  # outside of the main thread signals are somebody else's
+        # a silent end, rather than a traceback, until `run_interruptibly` has been imported and takes them
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from cklog.commands.interrupts import run_interruptibly
 
     keep_memory()

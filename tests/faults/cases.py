@@ -120,7 +120,8 @@ def _wrong(asked: Asked, came: Outcome) -> Iterator[str]:
     if ended.code == -1 and ended.err.startswith("hung"):
         yield f"hang: {ended.err}"
         return
-    begun = "/cklog/" in ended.err or "KeyboardInterrupt" not in ended.err  # else the interpreter itself was starting
+    # what takes signals had them: else the interpreter itself was starting, and its is the traceback
+    begun = "run_interruptibly" in ended.err or "KeyboardInterrupt" not in ended.err
     if begun and ("Traceback" in ended.err or "py4j" in ended.err.lower()):
         yield f"traceback: {ended.err.strip().splitlines()[-1][:200]}"
     if ended.code not in ANSWERED | REFUSED | came.may:

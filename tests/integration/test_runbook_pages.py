@@ -50,6 +50,12 @@ def lose_newest_of_flink(run: Path) -> None:
 
 
 def lose_all_of_flink(run: Path) -> None:
+    """Leave of each job the checkpoint that was in progress."""
+    for file in [*run.rglob("_metadata")]:
+        shutil.rmtree(file.parent)
+
+
+def lose_metadata_of_flink(run: Path) -> None:
     for file in run.rglob("_metadata"):
         file.unlink()
 
@@ -146,8 +152,12 @@ def test_the_pages_have_one_undo() -> None:
 
 @pytest.mark.parametrize(
     ("damage", "code", "action"),
-    [(lose_all_of_flink, 4, "start-over"), (hide_newest_of_flink, 5, "undetermined")],
-    ids=["nothing left", "unreadable"],
+    [
+        (lose_all_of_flink, 4, "start-over"),
+        (lose_metadata_of_flink, 5, "undetermined"),
+        (hide_newest_of_flink, 5, "undetermined"),
+    ],
+    ids=["nothing left", "metadata lost", "unreadable"],
 )
 def test_a_page_starts_nothing_where_nobody_should(
     damage: Callable[[Path], None], code: int, action: str, tmp_path: Path
