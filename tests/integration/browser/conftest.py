@@ -1,4 +1,4 @@
-"""A headless Chromium; `.ci/browser` installs it, and without it these tests skip."""
+"""A headless Chromium; `.ci/programs` installs it, and without it these tests skip."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
     """A browser with a profile of its own, which logs its console and every request."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
-        pytest.skip("no chromium and chromedriver: .ci/browser installs them")
+        pytest.skip("no chromium and chromedriver: .ci/programs installs them")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):

@@ -1,0 +1,1 @@
+"""Real shells, on a terminal."""
