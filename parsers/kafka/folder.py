@@ -174,7 +174,7 @@ class _FolderReading:
             topic=topic,
             partition=number,
             path=path,
-            segments=tuple(sorted((*_segments(held, _SEGMENT), *linked), key=lambda segment: segment.base)),
+            segments=tuple(sorted((*_log_segments(held), *linked), key=lambda segment: segment.base)),
             clean=self._clean(posixpath.dirname(path)) if path else None,
             log_start=(broker.get(side_files.LOG_STARTS) or {}).get(key),
             high_watermark=(broker.get(side_files.HIGH_WATERMARKS) or {}).get(key),
@@ -292,3 +292,12 @@ def _segments(held: Mapping[str, FileEntry], form: re.Pattern[str]) -> tuple[Seg
     """Return the segments of a folder whose names are of a form, in log order."""
     names = sorted(name for name in held if form.fullmatch(name) and int(name[:20]) < _OFFSETS)
     return tuple(SegmentFile(held[name].path, int(name[:20]), held[name].size) for name in names)
+def _log_segments(held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
+    """Return the segments of a folder's log, and of which the index is not here.
+
+    Where no index is here at all, the logs alone were copied, and nothing is known of the broker's indexes.
+    """
+    indexes = {index.base for index in _segments(held, _INDEX)}
+    return tuple(s._replace(indexed=not indexes or s.base in indexes) for s in _segments(held, _SEGMENT))
+
+
