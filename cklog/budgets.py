@@ -32,6 +32,12 @@ TUPLES_NESTED = 100
 TUPLE_PARTS = 10_000
 """Parts of a tuple beyond the bytes of its pickle, those of tuples in it each time: its hash goes through all."""
 
+HASHED_PARTS, HASHED_PER_BYTE = 1 << 20, 16
+"""Parts of the keys of dicts and sets in a pickle, and those for each of its bytes: adding a key hashes it.
+
+Tuples do not keep their hash, and one key may be fetched for many dicts.
+"""
+
 SAME_HASH = 100
 """Keys of one dict or set in a pickle that have the same hash: the time that adding them takes is their square."""
 

@@ -38,12 +38,16 @@ TransactionFate = Literal["commit", "abort", "open"]
 
 
 class SegmentFile(NamedTuple):
-    """A segment of a log: its path, the offset where it begins by its name, its bytes; `unread`: why it is not read."""
+    """A segment of a log: its path, the offset where it begins by its name, its bytes; `unread`: why it is not read.
+
+    `indexed` False: its index is not here, though those of others are, and a starting broker makes it anew.
+    """
 
     path: str
     base: int
     size: int
     unread: str = ""
+    indexed: bool = True
 
 
 class ProducerState(NamedTuple):

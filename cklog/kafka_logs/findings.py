@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
-from cklog.kafka_logs.partition import CUTTING, trusted
+from cklog.kafka_logs.partition import CUTTING, cut_alone, trusted
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import agreeing, first_few, many, numbered, utc
 
@@ -44,7 +44,7 @@ def _restart_cut(p: Partition) -> Iterator[Finding]:
 
 def _unchecked_damage(p: Partition) -> Iterator[Finding]:
     """Damage where a starting broker does not look."""
-    names = {segment.path for segment in p.folder.segments[: trusted(p.folder)]}
+    names = {segment.path for segment in p.folder.segments[: trusted(p.folder)] if segment.indexed}
     places = [Where(item.path, item.offset) for item in p.damage if item.id in CUTTING and item.path in names]
     if places:
         why = "it was stopped cleanly" if p.folder.clean else f"its recovery point is {p.folder.recovery_point}"
@@ -53,6 +53,17 @@ def _unchecked_damage(p: Partition) -> Iterator[Finding]:
             "there fails: let it seek behind, or take the partition from another replica"
         )
         yield Finding("unchecked-damage", "error", p.name, message, where=tuple(places))
+
+
+def _cut_segments(p: Partition) -> Iterator[Finding]:
+    """A restart will cut segments at which it would not look if their indexes were here."""
+    for item in cut_alone(p):
+        message = (
+            f"{p.name}: copy its folder BEFORE the broker is restarted: the index of {item.path} is not here, so that "
+            f"it goes through that segment, and cuts it at byte {item.offset or 0} ({item.detail}). What lies behind "
+            "in the segment can be salvaged from the copy only; later segments stay"
+        )
+        yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(item.path, item.offset),))
 
 
 def _early_end(p: Partition) -> Iterator[Finding]:
@@ -195,6 +206,7 @@ def _unseen_aborts(p: Partition) -> Iterator[Finding]:
 _PARTITION_CHECKS: tuple[Callable[[Partition], Iterable[Finding]], ...] = (
     _restart_cut,
     _unchecked_damage,
+    _cut_segments,
     _early_end,
     _late_begin,
     _indexes_without_segments,

@@ -1,7 +1,8 @@
 """One partition, from the rows of its batches and the damage in its segments: where it begins, ends, and will end.
 
 A broker that was killed checks every segment from the one that holds its recovery point on. At the first batch that is
-not whole it cuts the segment and deletes all later ones, intact or not; segments before are trusted unread.
+not whole it cuts the segment and deletes all later ones, intact or not; segments before are trusted unread. Of those it
+goes through the ones whose index is gone, to make it anew: it cuts them, too, and lets later segments be.
 
 A transaction ends at the first marker of its producer behind its data: a producer has one at a time in a partition.
 The epoch is no part of the match, for newer brokers raise it when a transaction ends. A transaction without a marker
@@ -126,10 +127,19 @@ def _first_cutting(folder: Folder, broken: Sequence[PlacedDamage]) -> PlacedDama
 
 
 def trusted(folder: Folder) -> int:
-    """Return how many segments, from the first on, a starting broker does not look through."""
+    """Return how many segments, from the first on, a starting broker trusts; the last one, only with its index."""
     if folder.clean:
-        return len(folder.segments)
+        return len(folder.segments) - (not all(segment.indexed for segment in folder.segments[-1:]))
     return sum(segment.base <= (folder.recovery_point or 0) for segment in folder.segments[1:])
+
+
+def cut_alone(p: Partition) -> tuple[Damage, ...]:
+    """Return where a starting broker cuts segments that it trusts and whose index it makes anew: one place of each."""
+    names = {segment.path for segment in p.folder.segments[: trusted(p.folder)] if not segment.indexed}
+    found: dict[str, Damage] = {}
+    for item in sorted((d for d in p.damage if d.path in names and d.id in CUTTING and _is_one_place(d)), key=_byte_of):
+        found.setdefault(item.path, item)
+    return tuple(found[path] for path in sorted(found))
 
 
 def _cut_at(folder: Folder, first: PlacedDamage, behind: Sequence[BatchRun], restart_end: int) -> LogCut:

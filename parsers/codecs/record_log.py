@@ -55,6 +55,27 @@ def check_record_log(read: Read, size: int) -> LogFlaw | None:
     return None if count else LogFlaw(0, "it has no record")
 
 
+def joined_records(data: bytes) -> bytes:
+    """Return what the records of a log hold, one behind the other, as far as their lengths lead; nothing is checked.
+
+    A record that does not fit into its block goes on in the next, behind a head of its own.
+
+    >>> joined_records(_HEAD.pack(0, 2, 2) + b"ab" + _HEAD.pack(0, 1, 4) + b"c")
+    b'abc'
+    """
+    parts = []
+    for start in range(0, len(data), _BLOCK_BYTES):
+        at, end = start, min(start + _BLOCK_BYTES, len(data))
+        while end - at >= _HEAD.size:
+            _, length, kind = _HEAD.unpack_from(data, at)
+            if not length and not kind:
+                break  # zeros up to the block's end
+            at += _HEAD.size + (_LOG_NUMBER_BYTES if kind in _OF_RECYCLED else 0)
+            parts.append(data[at : min(at + length, end)])
+            at += length
+    return b"".join(parts)
+
+
 def _records(read: Read, size: int) -> Iterator[_Record | LogFlaw]:
     """Yield the records whose checksums hold, up to the first flaw; those of kinds that say nothing are left out."""
     for start in range(0, size, _STRETCH_BYTES):

@@ -27,7 +27,7 @@ from cklog.inputs.partitions import AbortedSpan, BrokerLayout, Folder, ProducerS
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.wording import many
 from cklog.parsers.kafka import side_files
-from cklog.parsers.kafka.compaction import end_of_segment, started
+from cklog.parsers.kafka.compaction import SWAP, end_of_segment, started
 from cklog.parsers.kafka.groups import TOPIC
 from cklog.storage import FileEntry, Root
 
@@ -157,10 +157,17 @@ class _FolderReading:
             message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({many(len(segments), 'segment')}, {size} bytes)"
             self._report("skipped-folder", "info", path, message, [path])
             return False
-        if not segments and not linked and side_files.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
+        if not segments and not linked and _PARTITION.fullmatch(name) and self._held_segments(path, held):
             message = f"{path}: no segment is here; they were deleted, or lie in tiered storage"
             self._report("missing-segment", "warning", path, message, [path])
         return bool(segments or linked)
+
+    def _held_segments(self, path: str, held: Mapping[str, FileEntry]) -> bool:
+        """Return whether its own files, or its broker's, tell that a folder without segments has had some."""
+        if side_files.LEADER_EPOCHS in held or _unpaired_indexes(held):
+            return True
+        key = _topic_and_partition(posixpath.basename(path))
+        return any((offsets or {}).get(key) for offsets in self._broker(posixpath.dirname(path)).values())
 
     def partition(self, path: str) -> Folder:
         """Read one partition's folder: its segments, and what its own files and its broker's say."""
@@ -174,7 +181,7 @@ class _FolderReading:
             topic=topic,
             partition=number,
             path=path,
-            segments=tuple(sorted((*_segments(held, _SEGMENT), *linked), key=lambda segment: segment.base)),
+            segments=tuple(sorted((*_log_segments(held), *linked), key=lambda segment: segment.base)),
             clean=self._clean(posixpath.dirname(path)) if path else None,
             log_start=(broker.get(side_files.LOG_STARTS) or {}).get(key),
             high_watermark=(broker.get(side_files.HIGH_WATERMARKS) or {}).get(key),
@@ -257,11 +264,14 @@ class _FolderReading:
 
 
 def _linked_segments(root: Root) -> dict[str, tuple[SegmentFile, ...]]:
-    """Return the segments by folder that are links and were not followed: they are there, and nobody looks at them."""
+    """Return the segments by folder that are links and were not followed: they are there, and nobody looks at them.
+
+    So are those of an interrupted compaction, which a starting broker makes segments of the log.
+    """
     found: dict[str, tuple[SegmentFile, ...]] = {}
     for path in sorted(root.unfollowed()):
         folder, _, name = path.rpartition("/")
-        if _is_segment(name) and path.count("/") <= _DEEPEST:
+        if _is_segment(name.removesuffix(SWAP)) and path.count("/") <= _DEEPEST:
             found[folder] = (*found.get(folder, ()), SegmentFile(path, int(name[:20]), 0, _LINK))
     return found
 
@@ -280,6 +290,15 @@ def _unpaired_indexes(held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
     """Return the indexes whose segments are not in a folder, not even deleted: a broker renames those first."""
     segments = {segment.base for form in (_SEGMENT, _DELETED) for segment in _segments(held, form)}
     return tuple(index for index in _segments(held, _INDEX) if index.base not in segments)
+
+
+def _log_segments(held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
+    """Return the segments of a folder's log, and of which the index is not here.
+
+    Where no index is here at all, the logs alone were copied, and nothing is known of the broker's indexes.
+    """
+    indexes = {index.base for index in _segments(held, _INDEX)}
+    return tuple(s._replace(indexed=not indexes or s.base in indexes) for s in _segments(held, _SEGMENT))
 
 
 def _names(files: Sequence[FileEntry]) -> str:

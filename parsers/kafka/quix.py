@@ -34,6 +34,10 @@ _DEPTH = 3
 """Folders between that of a group and the files of a RocksDB: store, stream, partition."""
 
 
+_NO_DATABASE = rocksdb.FamilyRead({})
+"""Of a folder without a database, in which Quix Streams makes one."""
+
+
 class QuixStreams(Format):
     """A state folder; see the module's head for its layout."""
 
@@ -70,8 +74,9 @@ class QuixStreams(Format):
 
     @cached_property
     def _layout(self) -> StoreLayout:
-        found = _store_folders(self._root)
-        read = rocksdb.read_family(self._root, found, offsets.QUIX)
+        found = _all_store_folders(self._root)
+        begun = {folder: files for folder, files in found.items() if rocksdb.is_begun(files)}
+        read = rocksdb.read_family(self._root, begun, offsets.QUIX)
         tasks: dict[tuple[str, str, int], list[str]] = {}
         for folder in found:
             _, stream, number = folder.split("/")[-_DEPTH:]
@@ -80,7 +85,8 @@ class QuixStreams(Format):
         made = []
         for (group, stream, partition), folders in tasks.items():
             application = self._name_of(group)
-            inside = [_inside(folder, application, stream, partition, read[folder]) for folder in folders]
+            told = [(folder, read.get(folder, _NO_DATABASE)) for folder in folders]
+            inside = [_inside(folder, application, stream, partition, found_in) for folder, found_in in told]
             sizes = [sum(entry.size for entry in found[folder]) for folder in folders]
             task = StoreTask(
                 application=application,
@@ -153,12 +159,31 @@ def _group_of(folder: str) -> str:
     return "/".join(folder.split("/")[:-_DEPTH])
 
 
+def _all_store_folders(root: Root) -> Mapping[str, Sequence[FileEntry]]:
+    """Return {folder: files} of every store of the groups that have one, also where nothing in it tells whose it is.
+
+    A database whose manifest is damaged names no column family, and beside others it is a store all the same.
+    """
+    proven = _store_folders(root)
+    groups = {_group_of(folder) for folder in proven}
+    found = dict(proven)
+    for folder, files in rocksdb.folders(root.list()).items():
+        if folder not in proven and _lies_like_a_store(folder) and _group_of(folder) in groups:
+            found[folder] = files
+    return dict(sorted(found.items()))
+
+
+def _lies_like_a_store(folder: str) -> bool:
+    """Return whether a folder is deep enough, and named as a partition is."""
+    name = posixpath.basename(folder)
+    return folder.count("/") + 1 >= _DEPTH and name.isascii() and name.isdecimal() and len(name) < 10
+
+
 def _store_folders(root: Root) -> Mapping[str, Sequence[FileEntry]]:
     """Return {folder: files} of every RocksDB that lies like a store and has the column family of metadata."""
     found = {}
     for folder, files in rocksdb.databases(root.list()).items():
-        name = posixpath.basename(folder)
-        if folder.count("/") + 1 >= _DEPTH and name.isascii() and name.isdecimal() and len(name) < 10:
+        if _lies_like_a_store(folder):
             with contextlib.suppress(OSError, pa.ArrowException):  # nothing tells whose it is then
                 if rocksdb.has_family(root, files, offsets.QUIX):
                     found[folder] = files

@@ -60,6 +60,8 @@ _TASK = re.compile(r"(?s)(?:(.+)__)?(\d{1,9})_(\d{1,9})")
 _TOPOLOGY = re.compile(r"(?s)__(.+)__")
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _LARGEST = (1 << 63) - 1
+_CHANGELOG = "-changelog"
+_LINK = "a link that is not followed, so that nothing is known of what it leads to"
 
 
 class KafkaStreams(Format):
@@ -113,12 +115,15 @@ class KafkaStreams(Format):
             entries, found = self._entries(path, [*sizes, *folders, *self._root.unfollowed()])
             findings += found
             below = {p: size for p, size in sizes.items() if p.startswith(_below(path))}
-            stores = _store_sizes(path, [*below, *folders], below)
-            names = frozenset(p.rpartition("/")[2] for p in folders if p.startswith(_below(path)))
-            empty = frozenset(name for name in stores if not _has_database(f"{_below(path)}{ROCKSDB}/{name}/", below))
-            listed = tuple(sorted(stores.items()))
             application, topology, group, partition = self._task_name(path)
-            inside = self._inside(path, [entry for entry in files if entry.path in below])
+            linked = _linked_stores(path, self._root.unfollowed(), entries or (), application)
+            stores = _store_sizes(path, [*below, *folders], below) | dict.fromkeys(linked, 0)
+            names = frozenset(p.rpartition("/")[2] for p in folders if p.startswith(_below(path)))
+            places = {name: f"{_below(path)}{ROCKSDB}/{name}/" for name in stores if name not in linked}
+            empty = frozenset(name for name, place in places.items() if not _has_database(place, below))
+            listed = tuple(sorted(stores.items()))
+            kept = self._inside(path, [entry for entry in files if entry.path in below])
+            inside = offsets.joined([*kept, *(StoreInside(store, (), False, _LINK) for store in linked)])
             task = StoreTask(
                 application=application,
                 topology=topology,
@@ -234,7 +239,7 @@ def _task_paths(root: Root, files: Sequence[str], folders: Sequence[str]) -> lis
     """Return the folders that are tasks, "" for the root: by their name, and by a checkpoint file or stores in them."""
     places = (*files, *folders, *root.unfollowed())
     marked = {p.rpartition("/")[0] for p in places if p.rpartition("/")[2] == CHECKPOINT}
-    marked |= {p.rpartition("/")[0] for p in folders if p.rpartition("/")[2] == ROCKSDB}
+    marked |= {p.rpartition("/")[0] for p in (*folders, *root.unfollowed()) if p.rpartition("/")[2] == ROCKSDB}
     name = root.parent()[1]
     return sorted(p for p in marked if _is_task((p or name).rpartition("/")[2]))
 
@@ -249,6 +254,19 @@ def _store_sizes(path: str, places: Iterable[str], sizes: dict[str, int]) -> dic
     lead = f"{_below(path)}{ROCKSDB}/"
     names = {p[len(lead) :].partition("/")[0] for p in places if p.startswith(lead)}
     return {name: sum(n for p, n in sizes.items() if p.startswith(f"{lead}{name}/")) for name in names}
+
+
+def _linked_stores(path: str, links: Iterable[str], entries: Iterable[StoreOffset], application: str) -> list[str]:
+    """Return the stores of a task of which something is a link that was not followed, as Kafka Streams does follow it.
+
+    Where all stores lie behind one link, they are those that have entries, or nobody knows which.
+    """
+    lead = f"{_below(path)}{ROCKSDB}"
+    below = {p[len(lead) + 1 :].partition("/")[0] for p in links if p == lead or p.startswith(f"{lead}/")}
+    if "" in below:
+        topics = {entry.topic.removesuffix(_CHANGELOG) for entry in entries if entry.topic.endswith(_CHANGELOG)}
+        below = (below - {""}) | ({topic.removeprefix(f"{application}-") for topic in topics} or {"*"})
+    return sorted(below)
 
 
 def _has_database(store: str, sizes: dict[str, int]) -> bool:

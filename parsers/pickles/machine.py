@@ -9,11 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cklog.budgets import NESTED, NUMBER_BYTES, SAME_HASH, TUPLE_PARTS, TUPLES_NESTED, over
+from cklog.budgets import (
+    HASHED_PARTS,
+    HASHED_PER_BYTE,
+    NESTED,
+    NUMBER_BYTES,
+    SAME_HASH,
+    TUPLE_PARTS,
+    TUPLES_NESTED,
+    over,
+)
 
 _FEW_CONTAINERS = 1_000
 _BYTES_A_CONTAINER = 8
 """Beyond the first few, a container needs so many bytes of pickle: memory stays within a small multiple of them."""
+
+
+_HASHED_AT_ONCE = 64
+"""Bits of a whole number that count as one part of what is hashed."""
 
 
 class Stop(Exception):
@@ -35,7 +48,7 @@ class Machine:
     `data` is the buffer, `limit` its size, and `here` where the opcode in hand begins. `stack` holds values, `marks`
     the heights of it at which a mark stands, `memo` what may be fetched again. `_depth` is how deep tuples and
     frozensets nest, and how many parts they have, by identity; `_alive` keeps those alive. `_same` counts keys by
-    their hash, `_left` how many containers may still be made.
+    their hash, `_hashed` the parts that were hashed, `_left` how many containers may still be made.
 
     All methods raise `Stop` where what is on the stack does not fit, and `OverBudget` where a limit is reached.
     """
@@ -51,6 +64,7 @@ class Machine:
         self._depth: dict[int, tuple[int, int]] = {}
         self._alive: list[Any] = []
         self._same: dict[int, int] = {}
+        self._hashed = 0
         self._left = _FEW_CONTAINERS + (len(data) - at) // _BYTES_A_CONTAINER
 
     def result(self) -> Any:
@@ -117,19 +131,28 @@ class Machine:
         if self._holder() is SKIPPED or any(item is SKIPPED for item in items):
             self.stack.append(SKIPPED)
             return
-        inside = [self._depth.get(id(item), (0, 1)) for item in items]
+        inside = [self._depth.get(id(item)) or (0, _parts_of_leaf(item)) for item in items]
         depth = 1 + max((deep for deep, _ in inside), default=0)
         parts = 1 + sum(count for _, count in inside)
         if depth > TUPLES_NESTED:
             raise over("how deep tuples nest in the pickle", TUPLES_NESTED)
         if depth > 1 and parts > TUPLE_PARTS + self.limit:
             raise over("the work of hashing a tuple in the pickle", TUPLE_PARTS + self.limit)
-        if any(type(item) is int and item.bit_length() > 64 for item in items):
-            raise Stop("a number beyond 64 bits in a tuple")
         made = self._counted(make(self._checked_keys(items, len(self._alive)) if make is frozenset else items))
         self._depth[id(made)] = depth, parts
         self._alive.append(made)
         self.stack.append(made)
+
+    def drop(self) -> None:
+        """Take the top off the stack, or the mark that stands there: of a tuple in itself that was made on the way."""
+        if self.marks and self.marks[-1] == len(self.stack):
+            self.marks.pop()
+        else:
+            self.stack.pop()
+
+    def drop_marked(self) -> None:
+        """Take what stands behind the last mark off the stack, as `drop` does one by one."""
+        self.popped()
 
     def made(self, items: list[Any]) -> None:
         """Leave what stands for an object, or its class, on top: `items` are what it is made of, or its state."""
@@ -186,17 +209,24 @@ class Machine:
         self.stack.append(self.memo[index])
 
     def _checked_keys(self, items: list[Any], holder: int) -> list[Any]:
-        """Return values again that may be keys of one `holder`: numbers of more than 64 bits may not.
+        """Return values again that may be keys of one `holder`: few of them have the same hash.
 
-        Long numbers with one hash are easily found, and so are tuples: they make a dict as slow as a list.
+        Long numbers with one hash are easily found, and so are tuples: they make a dict as slow as a list. Neither
+        keeps its hash, so that a key that is fetched again is gone through again: all of it together is counted.
         """
         for item in items:
             kind = type(item)
-            if kind is int and item.bit_length() > 64:
-                raise Stop("a number beyond 64 bits as a key")
-            if kind is tuple or kind is frozenset:
+            if kind is tuple or kind is frozenset or (kind is int and item.bit_length() > _HASHED_AT_ONCE):
+                self._hashed += (self._depth.get(id(item)) or (0, _parts_of_leaf(item)))[1]
+                if self._hashed > (most := HASHED_PARTS + HASHED_PER_BYTE * self.limit):
+                    raise over("the work of hashing keys in the pickle", most)
                 place = hash(item) ^ holder
                 self._same[place] = self._same.get(place, 0) + 1
                 if self._same[place] > SAME_HASH:
                     raise over("the number of keys with one hash in the pickle", SAME_HASH)
         return items
+
+
+def _parts_of_leaf(item: Any) -> int:
+    """Return how much of a tuple's hash is a value that has no parts: a long number is gone through each time."""
+    return 1 + item.bit_length() // _HASHED_AT_ONCE if type(item) is int else 1

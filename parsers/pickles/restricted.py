@@ -361,6 +361,8 @@ _BY_CODE: dict[bytes, _Step] = {
     b"\x8e": _push_sized(8, bytes),
     b"\x96": _push_sized(8, bytearray),
     b"(": _do_alone(Machine.mark),
+    b"0": _do_alone(Machine.drop),
+    b"1": _do_alone(Machine.drop_marked),
     b"]": _do_alone(lambda machine: machine.begin(list)),
     b"}": _do_alone(lambda machine: machine.begin(dict)),
     b"\x8f": _do_alone(lambda machine: machine.begin(set)),

@@ -82,6 +82,8 @@ STEPS: dict[str, Callable[[Machine, Any], None]] = {
     "NEWTRUE": lambda machine, _: machine.push(True),
     "NEWFALSE": lambda machine, _: machine.push(False),
     "MARK": lambda machine, _: machine.mark(),
+    "POP": lambda machine, _: machine.drop(),
+    "POP_MARK": lambda machine, _: machine.drop_marked(),
     "EMPTY_LIST": lambda machine, _: machine.begin(list),
     "EMPTY_DICT": lambda machine, _: machine.begin(dict),
     "EMPTY_SET": lambda machine, _: machine.begin(set),

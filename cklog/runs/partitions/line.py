@@ -18,6 +18,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
+from cklog.kafka_logs.partition import cut_alone
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.lines.recovery.work import Work, Works
 from cklog.model.actions import RunAction, action_of
@@ -215,6 +216,8 @@ def cuts_damage(p: Partition) -> bool:
     Segments behind the cut go with it: their names sort by the offsets that they begin with.
     """
     cut = p.cut
+    if any(item.id in _DAMAGED for item in cut_alone(p)):
+        return True
     return cut is not None and any(item.path >= cut.path and item.id in _DAMAGED for item in p.damage)
 
 
@@ -326,9 +329,9 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -
             f"Copy the folder first: a restarting broker cuts {_of(lost, every)}, and "
             f"{many(records, 'intact record')} with {'it' if len(every) == 1 else 'them'}."
         )
-    elif any(cuts_damage(p) for p in cut):
-        damaged = _of([p for p in cut if cuts_damage(p)], every)
-        lead = f"Copy the folder first: a restarting broker cuts {damaged} at damage, and what lies behind it."
+    elif damaged := [p for p in every if cuts_damage(p)]:
+        which = _of(damaged, every)
+        lead = f"Copy the folder first: a restarting broker cuts {which} at damage, and what lies behind it."
     elif cut:
         lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
     elif unread:
@@ -351,7 +354,9 @@ def _notes(partitions: Iterable[Partition]) -> tuple[str, ...]:
     """What the answer takes for granted."""
     every = list(partitions)
     if all(p.folder.clean for p in every):
-        return ("The broker was stopped cleanly: it will not check its logs when it starts.",)
+        made = any(not segment.indexed for p in every for segment in p.folder.segments)
+        but = ", except the segments whose index is not here" if made else ""
+        return (f"The broker was stopped cleanly: it will not check its logs when it starts{but}.",)
     notes = ["The broker was not stopped cleanly: it checks each log from its recovery point on when it starts."]
     if any(p.folder.clean is None for p in every):
         notes = ["No file here tells how the broker stopped: it is taken to have been killed, and to check its logs."]

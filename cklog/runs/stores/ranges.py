@@ -40,12 +40,13 @@ def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, St
         restore = _restore(task, entry, store, sizes.get(store or ""))
         found.append((replace(restore, unclean=unclean.get(store or "")), entry))
     unnamed = [store for store in sizes if store not in named]
+    perhaps = bool(unnamed or unread)  # one of them may be restored from a source topic
     if task.entries is None and not entries and not unread:
         missing = [] if damaged or not sizes else [_no_checkpoint(task)]
         return [(_whole(task, store, size), None) for store, size in task.stores], [*findings, *missing]
     for entry in mine:
         store = _store_of(task, entry)
-        if store is None and entry.offset is not None and not (unnamed and not entry.topic.endswith(_CHANGELOG)):
+        if store is None and entry.offset is not None and not (perhaps and not entry.topic.endswith(_CHANGELOG)):
             findings.append(_no_store(task, entry, "no store of that name is here"))
         elif store in task.empty and entry.offset is not None:
             findings.append(_no_store(task, entry, f"the folder of store {store} holds no database"))

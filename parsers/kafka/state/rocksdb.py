@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
+from cklog.parsers.codecs.record_log import joined_records
 from cklog.parsers.kafka.state import child
 from cklog.progress import stage
 from cklog.storage import FileEntry, Root
@@ -59,21 +60,31 @@ def is_installed() -> bool:
 
 
 def databases(entries: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
-    """Return {folder: the files of its RocksDB}, for every folder with a CURRENT that is not empty."""
+    """Return {folder: the files of its RocksDB}, for every folder with a database that was begun."""
+    return {folder: files for folder, files in folders(entries).items() if is_begun(files)}
+
+
+def folders(entries: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
+    """Return {folder: files} of every folder with files that are named as those of a RocksDB."""
     found: dict[str, list[FileEntry]] = {}
     for entry in entries:
         folder, _, name = entry.path.rpartition("/")
         if _FILE.fullmatch(name):
             found.setdefault(folder, []).append(entry)
-    return {folder: files for folder, files in found.items() if any(_name(e) == "CURRENT" and e.size for e in files)}
+    return found
+
+
+def is_begun(files: Iterable[FileEntry]) -> bool:
+    """Return whether RocksDB finds a database among these files: it begins at a CURRENT that is not empty."""
+    return any(_name(entry) == "CURRENT" and entry.size for entry in files)
 
 
 def has_family(root: Root, files: Sequence[FileEntry], family: str) -> bool:
     """Return whether a manifest of the RocksDB names a column family; OSError if it cannot be read."""
     name = family.encode()
     added = _FAMILY_ADDED + bytes([len(name)]) + name
-    manifests = [entry for entry in files if _name(entry).startswith("MANIFEST-")]
-    return any(added in root.read(entry.path) for entry in manifests)
+    manifests = (root.read(entry.path) for entry in files if _name(entry).startswith("MANIFEST-"))
+    return any(added in data or added in joined_records(data) for data in manifests)
 
 
 def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: str) -> dict[str, FamilyRead]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import crc32c
 import pytest
 
-from cklog.parsers.codecs.record_log import LogFlaw, check_record_log
+from cklog.parsers.codecs.record_log import LogFlaw, check_record_log, joined_records
 from tests.builders.rocksdb import store
 
 BLOCK = 32 << 10
@@ -23,6 +23,20 @@ def check(data: bytes) -> LogFlaw | None:
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = store(tmp_path_factory.mktemp("rocks") / "db")
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith("MANIFEST-")}
+
+
+@pytest.mark.parametrize("before", range(BLOCK - 40, BLOCK, 3))
+def test_what_goes_on_in_the_next_block_is_joined(before: int) -> None:
+    """A record is parted where a block ends; so few bytes that no head fits into them are zeros."""
+    data, at, rest = bytearray(struct.pack("<IHB", 0, before - 7, 1) + b"x" * (before - 7)), before, b"a column family"
+    if BLOCK - at < 7:
+        data += bytes(BLOCK - at)
+        at = BLOCK
+    first = rest[: BLOCK - at - 7] if at < BLOCK else b""
+    kinds = (2, 4) if first != rest and at < BLOCK else (1, 1)
+    for part, kind in ((first, kinds[0]), (rest[len(first) :], kinds[1])):
+        data += struct.pack("<IHB", 0, len(part), kind) + part if part or at < BLOCK else b""
+    assert joined_records(bytes(data)) == b"x" * (before - 7) + rest
 
 
 def long_log(tmp_path: Path) -> bytes:

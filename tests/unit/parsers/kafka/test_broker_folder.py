@@ -134,6 +134,31 @@ def test_a_partition_without_segments(tmp_path: Path) -> None:
     assert told(tmp_path) == [("missing-segment", "t-1")]
 
 
+@pytest.mark.parametrize("left", ["an index", "recovery-point", "log-start", "replication"])
+def test_a_partition_that_lost_its_only_segment(tmp_path: Path, left: str) -> None:
+    """Its index, or an offset that its broker has noted, tells that there was one; a log at 0 may have been empty."""
+    a_log(1).write(tmp_path / "t-0")
+    (tmp_path / "t-1").mkdir()
+    (tmp_path / "t-1" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    broker_files(tmp_path, replication={"t-1": 0})
+    assert told(tmp_path) == []
+    if left == "an index":
+        (tmp_path / "t-1" / f"{0:020}.index").write_bytes(b"")
+    else:
+        broker_files(tmp_path, **{left.replace("-", "_"): {"t-1": 5}})
+    assert told(tmp_path) == [("missing-segment", "t-1")]
+
+
+def test_a_linked_segment_of_an_interrupted_compaction_is_unread(tmp_path: Path) -> None:
+    """A starting broker follows the link, and takes it in place of what lies at its offsets."""
+    folder = a_log(3).write(tmp_path / "run" / "t-0")
+    (folder / f"{0:020}.log").rename(tmp_path / "there")
+    (folder / f"{0:020}.log.swap").symlink_to(tmp_path / "there")
+    (folder / f"{3:020}.log").write_bytes(b"")
+    p = logs_of(tmp_path / "run").partitions()["t-0"]
+    assert (p.log_start, p.unread) == (0, True)
+
+
 def test_one_partition_twice(tmp_path: Path) -> None:
     for disk in ("disk1", "disk2"):
         a_log(1).write(tmp_path / disk / "t-0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 import tempfile
 from pathlib import Path
 
@@ -190,6 +191,21 @@ def test_a_store_whose_manifest_a_disk_does_not_give_is_unknown(
     monkeypatch.setattr(Root, "read", read)
     assert rows(tmp_path) == {"good": ("checkpoint", 42, False), "bad": ("unknown", None, None)}
     assert findings(tmp_path) == [("unread-store", "error")]
+
+
+def test_a_name_that_goes_on_in_the_next_block_of_a_manifest_is_found(tmp_path: Path) -> None:
+    """Manifests of many tables are longer than a block, and a record is parted wherever one ends."""
+    (tmp_path / "CURRENT").write_bytes(b"MANIFEST-000005\n")
+    head, added = struct.Struct("<IHB"), b"\xc8\x01\x01\xc9\x01\x07offsets"
+    block = (32 << 10) - 2 * head.size
+    for before in range(1, len(added)):
+        data = head.pack(0, block - before, 1) + bytes(block - before)
+        data += head.pack(0, before, 2) + added[:before]
+        data += head.pack(0, len(added) - before, 4) + added[before:]
+        (tmp_path / "MANIFEST-000005").write_bytes(data)
+        root = Root(str(tmp_path))
+        assert rocksdb.has_family(root, root.list(), "offsets")
+        assert not rocksdb.has_family(root, root.list(), "__metadata__")
 
 
 def test_without_the_library_the_answer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

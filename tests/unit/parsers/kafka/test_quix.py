@@ -60,6 +60,31 @@ def test_stores_of_partitions(tmp_path: Path) -> None:
     assert rows(asked(tmp_path / GROUP)) == rows(answer)
 
 
+@pytest.mark.parametrize("damage", ["zeros", "gone", "another", "no current"])
+def test_a_store_that_names_no_column_family_is_there_beside_others(tmp_path: Path, damage: str) -> None:
+    """It was proven to be one by nothing but its manifest; without a CURRENT it begins anew, and that is known."""
+    put(tmp_path, "default", 0, 41)
+    folder = put(tmp_path, "default", 1, 99)
+    [manifest] = folder.glob("MANIFEST-*")
+    if damage == "zeros":
+        manifest.write_bytes(bytes(manifest.stat().st_size))
+    elif damage == "gone":
+        manifest.unlink()
+    elif damage == "another":
+        put_store(folder, "another", {})
+    else:
+        (folder / "CURRENT").unlink()
+    answer = asked(tmp_path)
+    kept = ("checkpoint", 41, None, None)
+    if damage == "no current":
+        assert rows(answer) == {("orders/0", "default"): kept, ("orders/1", "default"): ("beginning", None, None, None)}
+        assert not answer.findings
+        return
+    assert rows(answer) == {("orders/0", "default"): kept, ("orders/1", "default"): ("unknown", None, None, None)}
+    assert [(f.id, f.severity) for f in answer.findings] == [("unread-store", "error")]
+    assert answer.result.action == "undetermined"
+
+
 @pytest.mark.parametrize(
     ("offset", "found", "finding"),
     [

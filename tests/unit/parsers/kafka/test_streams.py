@@ -236,6 +236,31 @@ def test_what_is_no_file_in_the_place_of_a_tasks_offsets(tmp_path: Path, instead
     assert ids(answer)[id] == "error"
 
 
+@pytest.mark.parametrize("linked", ["0_0/rocksdb/counts", "0_0/rocksdb"])
+def test_stores_behind_a_link_are_not_missing(tmp_path: Path, linked: str) -> None:
+    """Kafka Streams follows links, to a larger disk for example: nothing tells that it begins empty there."""
+    folder = usual(tmp_path / "run")
+    (tmp_path / "disk").mkdir()
+    (folder / linked).rename(tmp_path / "disk" / "there")
+    (folder / linked).symlink_to(tmp_path / "disk" / "there")
+    answer = opened(folder).recovery_line(Question())
+    assert answer.result.action == "undetermined"
+    assert ids(answer) == {"unread-store": "error"}
+    assert rows(answer)["0/0", "counts"] == ("unknown", None, None, None)
+    assert all(run.command is None for run in answer.result.runs)
+
+
+def test_a_task_whose_stores_lie_behind_a_link_is_there(tmp_path: Path) -> None:
+    """Under exactly-once a crash leaves no file of offsets beside it."""
+    folder = usual(tmp_path / "run")
+    (folder / "0_0" / ".checkpoint").unlink()
+    (folder / "0_0" / "rocksdb").rename(tmp_path / "there")
+    (folder / "0_0" / "rocksdb").symlink_to(tmp_path / "there")
+    answer = opened(folder).recovery_line(Question())
+    assert rows(answer)["0/0", "*"] == ("unknown", None, None, None)
+    assert answer.result.action == "undetermined"
+
+
 def test_another_version_is_not_guessed(tmp_path: Path) -> None:
     task = put_task(tmp_path / APP, "0_0", ("s",), {})
     (task / ".checkpoint").write_bytes(checkpoint({"shop-s-changelog 0": 1}, version=1))

@@ -23,6 +23,34 @@ BOMBS: dict[str, tuple[bytes, str]] = {
     "tuples": (b"\x80\x04N" + b"\x85" * 200_000 + b".", "how deep tuples nest in the pickle"),
     "shared": (b"\x80\x04" + _DOUBLED + b".", "the work of hashing a tuple in the pickle"),
     "shared keys": (b"\x80\x04}(" + _DOUBLED + b"K\x01u.", "the work of hashing a tuple in the pickle"),
+    "one key, many dicts": (
+        b"\x80\x04](" + b"(" + b"N" * 90_000 + b"t\x94" + b"}h\x00K\x01s" * 9_000 + b"e.",
+        "the work of hashing keys in the pickle",
+    ),
+    "one tuple, many keys": (
+        b"\x80\x04}("
+        + b"("
+        + b"N" * 90_000
+        + b"t\x940"
+        + b"".join(b"h\0M%c%c\x86N" % (i % 256, i >> 8) for i in range(9_000))
+        + b"u.",
+        "the work of hashing keys in the pickle",
+    ),
+    "long numbers, one tuple": (
+        b"\x80\x04]("
+        + b"(\x8b\x00\x10\0\0"
+        + b"\x01" * 4096
+        + b"\x94"
+        + b"h\x00" * 9_000
+        + b"t\x94"
+        + b"}h\x01Ns" * 9_000
+        + b"e.",
+        "the work of hashing keys in the pickle",
+    ),
+    "one hash, long numbers": (
+        b"\x80\x04}(" + b"".join(pickle.dumps(i * (2**61 - 1), 2)[2:-1] + b"N" for i in range(9, 2_000)) + b"u.",
+        "the number of keys with one hash",
+    ),
     "one hash": (pickle.dumps(dict.fromkeys(tuples_of_one_hash(2_000))), "the number of keys with one hash"),
     "a number": (b"\x80\x04\x8b" + struct.pack("<I", 1 << 20) + b"\x01" * (1 << 20) + b".", "the length of a number"),
 }

@@ -204,6 +204,38 @@ def test_what_stands_around_an_object_is_read(protocol: int) -> None:
     assert found == {"n": 7, "made": [SKIPPED, {"in": 1}], "text": "x"}
 
 
+class Pair(tuple[Any, Any]):
+    """A tuple of a class of its own."""
+
+
+def in_itself(make: Any) -> Any:
+    """A tuple that holds a list that holds the tuple: its pickle begins it, finds it made, and drops what it began."""
+    made = make(([], 2**70))
+    made[0].append(made)
+    return made
+
+
+PAYLOADS = {
+    "a long number in a tuple": (2**70, 1),
+    "a long number in a tuple in a tuple": ((2**127, 1, 2, 3), 1, 2, 3),
+    "keys that are long numbers": {2**70 + i: i for i in range(300)},
+    "members that are long numbers": {2**70, -(2**90)},
+    "a tuple in itself": in_itself(tuple),
+    "a tuple of four in itself": in_itself(lambda items: (*items, 3, 4)),
+    "an object in itself": in_itself(Pair),
+}
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("case", PAYLOADS)
+def test_whatever_a_message_carries_it_is_read_over(case: str, protocol: int) -> None:
+    """Under a key that nobody asked for, alone and in a tuple, and in what is asked for behind it."""
+    for carried in (PAYLOADS[case], (PAYLOADS[case],), [{1: PAYLOADS[case]}]):
+        data = pickle.dumps({"m": {"carried": carried, "n": 7}}, protocol)
+        assert load(data, frozenset({"m"}))["m"]["n"] == 7
+        assert agree(data).how == "value"
+
+
 REFUSED = {
     "reduce of a value": (b"NNR.", "no class"),
     "state of a dict": (b"}}b.", "no class"),

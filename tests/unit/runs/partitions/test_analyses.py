@@ -165,6 +165,32 @@ def test_damage_below_the_recovery_point_is_not_seen_by_a_restart(tmp_path: Path
     assert "unchecked-damage" in ids(log_of(tmp_path).recovery_line(Question()))
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_segment_without_its_index_is_gone_through_and_cut_alone(tmp_path: Path, clean: bool) -> None:
+    """A broker makes the index anew: it recovers that segment, trusted or not, and deletes no later one for it."""
+    broken(tmp_path, segments=3, recovery_point={"t-0": 150})
+    broker_files(tmp_path, clean=clean, recovery_point={"t-0": 150})
+    (tmp_path / "t-0" / f"{50:020}.index").write_bytes(b"")
+    p = one(tmp_path)
+    assert (p.restart_end, p.cut) == (150, None)
+    answer = log_of(tmp_path).recovery_line(Question())
+    assert "unchecked-damage" not in ids(answer)
+    [told] = [f for f in answer.findings if f.id == "restart-cuts-log"]
+    assert "the index of t-0/00000000000000000000.log is not here" in told.message
+    assert "later segments stay" in told.message
+    assert view(answer).headline.startswith("Copy the folder first: a restarting broker cuts the log at damage")
+    (tmp_path / "t-0" / f"{0:020}.index").write_bytes(b"")
+    assert "unchecked-damage" in ids(log_of(tmp_path).recovery_line(Question()))
+
+
+def test_the_last_segment_without_its_index_is_cut_after_a_clean_stop(tmp_path: Path) -> None:
+    broken(tmp_path)
+    broker_files(tmp_path, clean=True)
+    assert one(tmp_path).restart_end == 50
+    (tmp_path / "t-0" / f"{900:020}.index").write_bytes(b"")
+    assert one(tmp_path).restart_end == 20
+
+
 def test_the_segment_that_holds_the_recovery_point_is_checked_whole(tmp_path: Path) -> None:
     broken(tmp_path, segments=3, recovery_point={"t-0": 45})
     assert one(tmp_path).restart_end == 20
