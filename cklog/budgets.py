@@ -235,7 +235,8 @@ def inflating(parts: Iterable[bytes], packed: int) -> Iterator[bytes]:
 
 
 _SHORT_TEXT = 1 << 20
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+"""A bracket, or a whole text: one that does not end goes to the end, and nothing is tried twice or remembered."""
 
 
 def check_nesting(text: str) -> None:

@@ -10,6 +10,7 @@
 * `stores`: state stores and the offsets beside them
 * `connectors`: offsets that source connectors have stored
 * `job_manifest`: what people say of a job of any format
+* `member_names`: what the names of members tell: that one is damaged, or that a record is another table's
 * `sink_tables`: tables that a job writes to, their commits and stamps
 * `feeds`: what a job reads of others and writes for them, as of each point to restart from
 * `pieces`: base and delta checkpoints

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from cklog.budgets import check_json, reading
 from cklog.errors import CorruptInput
+from cklog.inputs.member_names import damaged_name
 from cklog.local_files import joined
 from cklog.storage import Root
 
 _MANIFEST = "job.json"
+_MEMBERS = ("outputs", "sinks")
 
 
 def manifest_path(root: Root) -> str | None:
@@ -24,18 +27,23 @@ def manifest_of(root: Root) -> dict[str, Any]:
 
     Raises
     ------
-    CorruptInput : it is no JSON object
+    CorruptInput : it is no JSON object, or the name of what it says a job writes is damaged
+    OverBudget : it is larger than any manifest
     """
     path = manifest_path(root)
     if path is None:
         return {}
+    data = root.read(path)
+    with reading(path):
+        check_json(data)
     try:
-        manifest = json.loads(root.read(path))
+        manifest = json.loads(data)
     except (ValueError, RecursionError):
         manifest = None
-    if not isinstance(manifest, dict):
-        raise CorruptInput(f"{joined(root.path, path)}: no JSON object", "mend it, or take it away")
-    return manifest
+    why = damaged_name(manifest, _MEMBERS) if isinstance(manifest, dict) else "no JSON object"
+    if why:
+        raise CorruptInput(f"{joined(root.path, path)}: {why}", "mend it, or take it away")
+    return dict(manifest)
 
 
 def declared_sinks(root: Root) -> tuple[str, ...]:

@@ -321,8 +321,8 @@ def _parsed_state(found: Reconstruction, row: int, text: str) -> Any:
     path, at = log.paths[log.file[row]], int(log.offset[row])
     try:
         with reading(path, at):
-            check_nesting(text)
             check_json(text)
+            check_nesting(text)
         return json.loads(text)
     except ValueError:
         hint = "the window cannot be loaded; look for another copy"

@@ -108,7 +108,7 @@ def _upstream_offset(
             bytes=indexed.bytes,
         )
         first, last, at_head = indexed.first, indexed.end - 1, indexed.offset == indexed.first
-        damage = indexed.damage
+        damage, lost = indexed.damage, [_place_of(item) for item in indexed.damage if item.id in _LOST]
     else:
         log = read_back(queue, number, judged.ts)
         if not len(log):
@@ -117,32 +117,62 @@ def _upstream_offset(
             return None, [behind, *queue.findings(), *damage_findings(log.damage)]
         row, by = _first_row(log, number, stamp, judged)
         found = _by_reading(queue, channel, log, row, by)
-        damage = _damage_from(log, row, by)
+        damage, lost = _damage_from(log, row, by), _lost_from(log, row, by)
         first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
         last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])
         at_head = log.from_head and found.pos == first
     hole = _hole_at_head(queue, first, number, judged) if at_head else []
-    lost = _hole_inside(queue, channel, damage)
-    return found, [*hole, *lost, *_torn_tail(queue, channel, last, judged), *queue.findings()]
+    inside = _hole_inside(queue, channel, damage, lost)
+    return found, [*hole, *inside, *_torn_tail(queue, channel, last, judged), *queue.findings()]
+
+
+_PLACES = 10
+_LOST = DAMAGE - {"torn-tail"}
+"""Damage after which tuples are missing; a torn end was never durable, so it comes again."""
+
+
+def _place_of(item: Damage) -> Where:
+    return Where(item.path, item.offset)
 
 
 def _damage_from(log: QueueLog, row: int, by: Literal["input", "time"]) -> tuple[Damage, ...]:
     """Return the damage at or behind the first row to replay; of the place before it only if time alone led there."""
+    return tuple(item for item, _ in _damaged_rows(log, row, by))
+
+
+def _damaged_rows(log: QueueLog, row: int, by: Literal["input", "time"]) -> list[tuple[Damage, int]]:
+    """Return the same, each with the row that it lies before."""
     first = row if by == "time" else row + 1
-    return tuple(item for item, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= first)
+    return [(item, at) for item, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= first]
 
 
-def _hole_inside(queue: Queue, channel: Channel, damage: Sequence[Damage]) -> list[Finding]:
-    """Say what cannot be read of that which is to be replayed; a torn end was never durable, so it comes again."""
+def _lost_from(log: QueueLog, row: int, by: Literal["input", "time"]) -> list[Where]:
+    """Return where records are missing of those to replay: unreadable ones, or numbers that none has.
+
+    A torn end that others follow is the queue's no more: it counts where no numbers tell whether they go on. Where time
+    alone led to the first row, what is missing before it may be to replay, too.
+    """
+    damaged = _damaged_rows(log, row, by)
+    unknown = np.append(log.pos == UNKNOWN, False)
+    torn = [item.id in DAMAGE and at < len(log) and bool(unknown[at] or unknown[at - 1]) for item, at in damaged]
+    found = [_place_of(item) for (item, _), inside in zip(damaged, torn, strict=True) if inside or item.id in _LOST]
+    first = max(row - 1, 0) if by == "time" else row
+    rows = first + np.flatnonzero(log.pos[first:] >= max(int(log.pos[first]), 0))  # not those of an older file's copy
+    rows = rows[np.argsort(log.pos[rows], kind="stable")]
+    behind = rows[1:][np.diff(log.pos[rows]) > 1]
+    return found + [Where(log.paths[log.file[at]], int(log.offset[at])) for at in behind[:_PLACES].tolist()]
+
+
+def _hole_inside(queue: Queue, channel: Channel, damage: Sequence[Damage], lost: Sequence[Where]) -> list[Finding]:
+    """Say what cannot be read, or is missing, of that which is to be replayed."""
     found = damage_findings(damage)
-    lost = [item for item in damage if item.id in DAMAGE - {"torn-tail"}]
     if not lost:
         return found
     message = (
-        f"{channel}: part of what is to be replayed from the queue of {queue.subtask} cannot be read: its tuples are "
-        "missing from the replay, and the state cannot be completed from here"
+        f"{channel}: part of what is to be replayed from the queue of {queue.subtask} cannot be read, or is gone: its "
+        "tuples are missing from the replay, and the state cannot be completed from here"
     )
-    places = tuple(Where(item.path, item.offset) for item in lost[:10])
+    places = tuple(lost[:_PLACES])
     return [*found, Finding("retention-hole", "error", str(queue.subtask), message, where=places)]
 
 

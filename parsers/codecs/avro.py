@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from cklog.budgets import budgets, inflating, over
+from cklog.budgets import budgets, inflated_of, over
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -50,33 +50,35 @@ def records_of(data: bytes) -> Iterator[Any]:
         _take_names(schema, "", names, 0)
     except (ValueError, RecursionError):
         raise NotAvro("its schema is no JSON") from None
-    left = budgets().table_values
+    left, room = budgets().table_values, inflated_of(len(data))
     while at < len(data):
         head.at = at
         count, size = head.long(), head.long()
         block = head.take(size)
         if head.take(_SYNC_BYTES) != sync:
             raise NotAvro(f"the block at byte {at} does not end as it should")
-        at = head.at
-        decoder = _Decoder(_inflated(block) if codec == b"deflate" else block, 0, names, left)
+        plain = _inflated(block, room, len(data)) if codec == b"deflate" else block
+        room -= len(plain)
+        decoder = _Decoder(plain, 0, names, left)
         for _ in range(count):
             yield decoder.value(schema, 0)
-        left = decoder.left
+        if count < 0 or decoder.at < len(plain):
+            raise NotAvro(f"the block at byte {at} does not hold the {count} records that it says")
+        left, at = decoder.left, head.at
 
 
-def _inflated(block: bytes) -> bytes:
+def _inflated(block: bytes, room: int, packed: int) -> bytes:
+    """Decompress a block, of which `room` is left of what the file's `packed` bytes may become."""
     stream = zlib.decompressobj(wbits=-15)
-
-    def parts() -> Iterator[bytes]:
-        rest = block
-        while rest and not stream.eof:
-            yield stream.decompress(rest, 1 << 20)
-            rest = stream.unconsumed_tail
-
     try:
-        return b"".join(inflating(parts(), len(block)))
+        plain = stream.decompress(block, room + 1)
     except zlib.error as error:
         raise NotAvro(f"a block cannot be decompressed: {error}") from None
+    if len(plain) > room:
+        raise over(f"what its {packed} compressed bytes become", inflated_of(packed))
+    if not stream.eof:
+        raise NotAvro("a block's compressed stream is cut short")
+    return plain
 
 
 def _take_names(schema: Any, space: str, names: dict[str, Any], depth: int) -> None:

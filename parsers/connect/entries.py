@@ -9,6 +9,7 @@ hand with spaces in it is another one, and neither moves nor deletes anything.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -21,6 +22,8 @@ from cklog.model.findings import Finding, Where
 
 _ENTRY_BYTES = 400
 """What an entry takes beside its bytes."""
+
+_TEXT_OR_BLANK = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[ \t\r\n]', re.DOTALL)
 
 
 class NotAnEntry(Exception):
@@ -273,17 +276,4 @@ def is_compact(key: bytes) -> bool:
     >>> is_compact(b'["a",{"b":"c d"}]'), is_compact(b'["a", {"b": "c d"}]')
     (True, False)
     """
-    inside = escaped = False
-    for byte in key:
-        if inside:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                inside = False
-        elif byte == 0x22:
-            inside = True
-        elif byte in b" \t\r\n":
-            return False
-    return True
+    return all(found[0].startswith(b'"') for found in _TEXT_OR_BLANK.finditer(key))

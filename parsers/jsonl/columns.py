@@ -26,6 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import U64, Bytes, Ints, Mask
+from cklog.inputs.member_names import damaged_name, misplaced
 from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, template_of
 from cklog.parsers.jsonl.walk import WALK, count_lines, json_texts, walk
 from cklog.parsers.jsonl.words import (
@@ -44,7 +45,6 @@ from cklog.parsers.jsonl.words import (
     unused_bits,
     zero_bytes,
 )
-from cklog.parsers.tables.member_names import damaged_name, misplaced
 
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
 """(name, kind) of the columns that are wanted; "json" is the text of a member of any type."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cklog.budgets import budgets, over
+from cklog.inputs.member_names import damaged_name
 from cklog.model.values import is_integer
 from cklog.parsers.tables import records
-from cklog.parsers.tables.member_names import damaged_name
 
 
 def checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def tells_of_outputs_alone(data: bytes) -> bool:
 
     Raises
     ------
-    NotARecord : it is no JSON object
+    NotARecord : it is no JSON object, or the name of one of these members is damaged
     """
-    found = records.strict_json(data.rstrip(b"\n"))
+    found = records.strict_json(data.rstrip(b"\n"), known=OF_ANY_RUN)
     return bool(found) and found.keys() <= OF_ANY_RUN
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from cklog.budgets import reading
 from cklog.errors import Unreadable, first_line
 from cklog.parsers.sink_tables.delta_actions import id_of, properties_of, transaction_of
-from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members
+from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of
 from cklog.parsers.tables.parquet import UNREADABLE
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.storage import FileEntry
@@ -59,8 +59,8 @@ def newest_checkpoint(files: Metadata, folder: str, listed: Mapping[str, FileEnt
 def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) -> Checkpoint | None:
     """Read a checkpoint; None if it is damaged."""
     transactions: dict[str, tuple[int, int | None]] = {}
-    properties: dict[str, str] = {}
-    id = ""
+    properties: dict[str, str] | None = None
+    id = path = ""
     for entry in entries:
         path = f"{folder}/{entry.path}"
         try:
@@ -73,6 +73,9 @@ def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) 
         except NoJson as error:
             files.damaged(path, str(error))
             return None
+    if properties is None:  # every checkpoint has them once: what is left of this one remembers nothing
+        files.damaged(path, "it has no metaData")
+        return None
     return Checkpoint(version, transactions, properties, id)
 
 
@@ -81,7 +84,10 @@ def _actions(files: Metadata, folder: str, entry: FileEntry) -> Iterator[dict[st
     if entry.path.endswith(".json"):
         for line in files.read(folder, entry).split(b"\n"):
             if line.strip():
-                yield members(json_of(line))
+                action = json_of(line)
+                if not isinstance(action, dict):
+                    raise NoJson("a line is no action")
+                yield action
         return
     try:
         yield from _rows(files, folder, entry)

@@ -87,12 +87,14 @@ def read(uri: str, branch: str = "") -> SinkTable:
     for instant in instants:
         if instant.action in _COMMITS:
             told = _told(files, instant)
-            found[instant.begun], faults = stamps_of(members(members(told).get("extraMetadata")))
+            found[instant.begun], faults = stamps_of(members(told.get("extraMetadata")))
             for fault in faults:
                 files.unsure("damaged-value", f".hoodie/{instant.entry.path}", fault)
             commits[instant.begun] = _commit(instant, told, found[instant.begun], utc)
         elif instant.action in _BACK:
-            back = members(_told(files, instant)).get(_BACK[instant.action])
+            back, path = _told(files, instant).get(_BACK[instant.action]), f".hoodie/{instant.entry.path}"
+            if not isinstance(back, list) and not files.is_damaged(path):
+                files.damaged(path, f"it has no {_BACK[instant.action]}")
             undone = [text(one) for one in back if text(one)] if isinstance(back, list) else []
             taken_back += [(instant.begun, one) for one in undone]
             if instant.action == "restore":
@@ -136,20 +138,30 @@ def _properties(data: bytes) -> dict[str, str]:
     return {key.strip(): value.strip() for key, equals, value in pairs if equals}
 
 
-def _told(files: Metadata, instant: _Instant) -> Any:
+def _told(files: Metadata, instant: _Instant) -> dict[str, Any]:
     """Return the metadata of an instant, of JSON or Avro; {} if they are damaged, which becomes a finding."""
     data = files.read(".hoodie", instant.entry)
     path = f".hoodie/{instant.entry.path}"
     try:
         with reading(files.place(path)):
             if data.startswith(b"Obj"):
-                return members(next(records_of(data), None))
+                told = [*records_of(data)]
+                if len(told) != 1:
+                    raise NotAvro(f"it holds {len(told)} records, where metadata are one")
+                return _object(told[0])
             if instant.action not in _COMMITS and data.strip():
                 raise NotAvro("it does not begin as Avro files do")
-            return members(json_of(data))
+            return _object(json_of(data))
     except (NoJson, NotAvro) as error:
         files.damaged(path, str(error))
         return {}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return an object of JSON or Avro; whatever else stands there tells nothing of an instant."""
+    if not isinstance(value, dict):
+        raise NoJson("no object")
+    return value
 
 
 def _commit(instant: _Instant, told: Mapping[str, Any], stamps: tuple[Stamp, ...], utc: bool) -> TableCommit:

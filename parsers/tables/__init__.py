@@ -3,7 +3,6 @@
 A row that breaks a rule becomes damage here; what a table is about is said in `cklog.model.schemas`.
 
 - `records`: one JSON object or one column against a table: what is a record, and what is not
-- `member_names`: what the names of members tell: that one is damaged, or that a record is another table's
 - `footers`: what Parquet footers note of row groups, without pyarrow
 - `compact`: the protocol that footers and headers of pages are written in
 - `parquet`: Parquet files of a run folder, by row groups

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.engine.scan import Damage, Split, damage_of
+from cklog.inputs.member_names import misplaced
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of, chunks_of_row_groups
-from cklog.parsers.tables.member_names import misplaced
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.parsers.tables.records import NotARecord, faults, json_text, member_of
 from cklog.progress import count_bytes

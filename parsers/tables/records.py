@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import map_rows
 from cklog.budgets import check_json
 from cklog.errors import first_line
+from cklog.inputs.member_names import damaged_name, misplaced
 from cklog.model.schemas import CHOICES, TABLES
-from cklog.parsers.tables.member_names import damaged_name, misplaced
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 BIGGEST = (1 << 63) - 1

@@ -329,12 +329,15 @@ def _checks(name: str, offset: int | None, restores: list[StoreRestore], maximal
     anew = f"; {many(len(fresh), 'store')} from the beginning of the changelog" if fresh else ""
     told = f"{name} has {many(len(known), 'store')} with an offset{lowest}{anew}"
     held = min(known, default=None)
+    lower = held is not None and offset is not None and held < offset
+    unread = any(r.start == "unknown" for r in restores) and not lower  # its offset may be any: below, or beyond
     checks = [
-        Check("restorable", offset is None or (held is not None and held >= offset), told),
+        Check("restorable", None if unread else offset is None or (held is not None and held >= offset), told),
         Check("consistent", _reached(restores), f"{name}: whether every changelog reaches as far as its store"),
     ]
     if maximal:
-        checks.append(Check("maximal", offset is None or (held is not None and held <= offset), told))
+        newest = offset is None or (held is not None and held <= offset)
+        checks.append(Check("maximal", None if unread else newest, told))
     return checks
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog import budgets
-from cklog.budgets import Budgets
+from cklog.budgets import Budgets, check_nesting
 from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Engine, Scan
 from cklog.errors import OverBudget
@@ -99,3 +101,25 @@ def test_tasks_of_spark_have_the_same_budgets(tmp_path: Path, spark: Engine) -> 
         f"checkpoints/x.jsonl.gz: what its {size} compressed bytes become is over the budget of "
         f"{(1 << 20) + 256 * size} (--max-memory 64MiB)"
     }
+
+
+@pytest.mark.parametrize("filled", ["x", '\\"'])
+def test_how_deep_json_nests_is_told_in_the_memory_of_the_text(filled: str) -> None:
+    """A text of megabytes among brackets: 100 bytes were kept for each of its characters."""
+    text = '{"a":[' + "[]," * 600 + f'"{filled * 2_000_000}"]}}'
+    tracemalloc.start()
+    try:
+        check_nesting(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * len(text)
+
+
+def test_a_text_that_does_not_end_is_looked_at_once() -> None:
+    """It was, from each quotation mark in it on, to the end."""
+    before = time.process_time()
+    check_nesting('"' + '\\"[' * 200_000)
+    assert time.process_time() - before < 2
+    with pytest.raises(OverBudget, match="nests"):
+        check_nesting("[" * 501 + '"')

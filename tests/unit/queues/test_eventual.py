@@ -357,3 +357,36 @@ def test_what_was_read_of_a_queue_is_counted_from_its_end() -> None:
     with open_run(str(SAMPLES / "cec-aggregate")) as run:
         run.extent("filter1")
         assert run.spoken == ["read 262,144 of 267,780 bytes of filter1/0's queue, from its end (97.895%)"]
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("harm", ["gone", "cut", "torn", "last torn"])
+def test_tuples_that_are_gone_from_the_middle_of_what_is_replayed_are_missed(
+    tmp_path: Path, harm: str, numbered: bool
+) -> None:
+    """Of three files of the upstream's queue, the second is gone, or ends early: only the last may, after a crash.
+
+    Without numbers nothing shows whole lines that are gone.
+    """
+    queue(tmp_path, [row | {"input": row["ts"]} for row in records(GOLDEN)])
+    (tmp_path / "job.json").write_text(json.dumps({"channels": [{"channel": "filter1/0->agg1/0"}]}))
+    source = [{"type": "emit", "ts": t, "open_windows": 0, "bytes": 7} for t in range(12)]
+    lines = [line(row | {"pos": row["ts"]} if numbered else row) for row in source]
+    folder = tmp_path / "outputs" / "filter1"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"part-{number}.jsonl").write_bytes(b"".join(lines[4 * number : 4 * number + 4]))
+    assert ids(extent(tmp_path)[1]) == set()
+    second, last = folder / "part-1.jsonl", folder / "part-2.jsonl"
+    if harm == "gone":
+        second.unlink()
+    elif harm == "cut":
+        second.write_bytes(b"".join(lines[4:7]))
+    else:
+        torn = last if harm == "last torn" else second
+        torn.write_bytes(torn.read_bytes()[:-3])
+    found, answer = extent(tmp_path)
+    missed = "retention-hole" in ids(answer)
+    assert missed == (harm == "torn" or (numbered and harm in ("gone", "cut")))
+    if missed:
+        assert (answer.exit_code, found.proof) == (5, "lost")

@@ -152,3 +152,23 @@ def test_a_damaged_manifest_is_named_and_does_not_change_whose_folder_it_is(tmp_
     (row,) = json.loads(told.out)["result"]["runs"]
     assert (told.code, row["format"], row["action"]) == (3, "spark-checkpoint", "undetermined")
     assert row["message"] == f"{folder}/job.json: no JSON object"
+
+
+@pytest.mark.parametrize(("named", "damaged"), [("sinks", "sinkr"), ("outputs", "oUtputs")])
+def test_a_damaged_name_in_a_manifest_is_no_manifest_without_it(tmp_path: Path, named: str, damaged: str) -> None:
+    """One bit, and the table would not be asked: the line would be newer than what the table has taken."""
+    folder = shutil.copytree(f"{SPARK}/ck", tmp_path / "ck")
+    (folder / "job.json").write_text(json.dumps({damaged: {"words": "s3://lake/delta-9"}}))
+    ended = cklog("recovery-line", folder)
+    assert (ended.code, ended.out) == (65, "")
+    assert f"no member {named}, but {damaged}, one bit away from it" in ended.err
+
+
+def test_a_manifest_below_a_run_has_the_budget_of_all_json(tmp_path: Path) -> None:
+    """30 MB that would become a gigabyte of lists."""
+    folder = shutil.copytree(SPARK, tmp_path / "run")
+    (folder / "more").mkdir()
+    (folder / "more/job.json").write_text('{"x":[' + "[]," * 3_000_000 + "[]]}")
+    ended = cklog("recovery-line", folder)
+    assert (ended.code, ended.out) == (65, "")
+    assert "more/job.json: the number of values in the JSON is over the budget" in ended.err

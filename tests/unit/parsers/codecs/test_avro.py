@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,29 @@ def test_every_cut_is_noticed(codec: str) -> None:
         if cut != ends:
             with pytest.raises(NotAvro):
                 list(records_of(data[:cut]))
+
+
+@pytest.mark.parametrize("count", [-2, 0, 1, 3])
+def test_a_block_holds_as_many_records_as_it_says(count: int) -> None:
+    """Avro's own reader refuses a block of which bytes are left: one bit of the count takes records away."""
+    head = container("long", []).removesuffix(long(0) * 2 + SYNC)
+    with pytest.raises(NotAvro):
+        list(records_of(head + long(count) + container("long", [7, 8])[len(head) + 1 :]))
+
+
+def test_blocks_together_become_no_more_than_a_file_may() -> None:
+    """70 kB that become 64 MiB are within the budget, ten of them are not; nor do bytes behind records come free."""
+    packed = zlib.compressobj(9, wbits=-15)
+    block = packed.compress(bytes(60 << 20)) + packed.flush()
+    head = container("null", [], "deflate")
+    head = head[: head.index(SYNC) + len(SYNC)]
+    with pytest.raises(NotAvro, match="does not hold the 0 records"):
+        list(records_of(head + long(0) + long(len(block)) + block + SYNC))
+    schema = {"type": "fixed", "name": "F", "size": 60 << 20}
+    head = container(schema, [], "deflate")
+    head = head[: head.index(SYNC) + len(SYNC)]
+    with pytest.raises(OverBudget, match="compressed bytes become"):
+        list(records_of(head + (long(1) + long(len(block)) + block + SYNC) * 10))
 
 
 def test_other_codecs_and_schemas() -> None:

@@ -149,6 +149,24 @@ def test_a_task_with_an_unknown_store_is_not_at_its_initial_state(tmp_path: Path
     assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
 
 
+@pytest.mark.parametrize(
+    ("offset", "holds"), [(42, {"restorable": None, "maximal": None}), (43, {"restorable": False, "maximal": True})]
+)
+def test_of_a_store_that_cannot_be_read_nothing_is_proved(
+    tmp_path: Path, offset: int, holds: dict[str, bool | None]
+) -> None:
+    """The other store of the task is at 42; this one may be below, and the line with it."""
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "good", CLOSED, good=41)
+    for table in put_streams_store(task, "bad", CLOSED, bad=41).glob("*.sst"):
+        table.unlink()
+    (entry,) = opened(tmp_path).recovery_line(Question()).result.line
+    answer = opened(tmp_path).verify({f"{entry.operator}/{entry.subtask}": offset}, True, Question())
+    checks = {check.check: check.holds for check in answer.result.checks}
+    assert {name: checks[name] for name in holds} == holds
+    assert answer.exit_code == 5
+
+
 def test_stores_that_cannot_be_read_for_one_reason_are_one_finding_at_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

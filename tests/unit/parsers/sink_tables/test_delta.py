@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.errors import NotFound, Unreadable, UsageError
+from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, Writer
 from cklog.parsers.sink_tables.opening import read_table
 from tests.builders.lakes.sink_tables import delta_commit, without_data
@@ -189,7 +189,8 @@ def test_other_forms_of_checkpoints(table: Path, form: str) -> None:
     elif form == "uuid":
         pq.write_table(actions, path.with_name(f"{stem}.80a083e8-7026-4e79-81be-64bd76c43a11.parquet"))
     else:
-        lines = [{"txn": {"appId": "query", "version": 3}}, {"sidecar": {"path": "x.parquet", "sizeInBytes": 1}}]
+        sidecar = {"path": "x.parquet", "sizeInBytes": 1}
+        lines = [{"metaData": {"id": "t"}}, {"txn": {"appId": "query", "version": 3}}, {"sidecar": sidecar}]
         name = f"{stem}.80a083e8-7026-4e79-81be-64bd76c43a11.json"
         path.with_name(name).write_text("\n".join(map(json.dumps, lines)))
     for version in range(4):
@@ -199,6 +200,25 @@ def test_other_forms_of_checkpoints(table: Path, form: str) -> None:
         path.with_name(f"{stem}.{1:010}.{2:010}.parquet").unlink()
         with pytest.raises(NotFound):  # cut short: engines pass over it
             read_table(str(table))
+
+
+@pytest.mark.parametrize("left", ["", "[]\n7\n", '{"txn": {"appId": "query", "version": 3}}\n', "no rows"])
+def test_a_checkpoint_of_which_too_little_is_left(table: Path, left: str) -> None:
+    """A checkpoint says once what table it is of; what lacks that can be read, and has forgotten more than that."""
+    deltalake.DeltaTable(str(table)).create_checkpoint()
+    path = checkpoint_of(table)
+    if left == "no rows":
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    else:
+        path.unlink()
+        path.with_name(f"{3:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text(left)
+    found = read_table(str(table))
+    assert (found.remembers, found.indeterminate) == ({QUERY: 3}, True)
+    assert "corrupt-file" in ids(found)
+    for version in range(4):
+        log(table, version).unlink()
+    with pytest.raises(CorruptInput):
+        read_table(str(table))
 
 
 def test_a_torn_checkpoint(table: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, Writer
 from cklog.parsers.sink_tables.opening import read_table
-from tests.builders.lakes.hudi_tables import HudiTable, sink
+from tests.builders.lakes.avro import container
+from tests.builders.lakes.hudi_tables import COMMIT, HudiTable, sink
 
 QUERY = Writer("query", "batch")
 DAY = "20260101"
@@ -139,6 +140,25 @@ def test_a_damaged_rollback(table: HudiTable) -> None:
     for cut in (0, 3, 40, len(whole) - 1):
         table.place(at(10), "rollback").write_bytes(whole[:cut])
         assert read_table(str(table.folder)).indeterminate
+
+
+@pytest.mark.parametrize("data", [b"[]", b"null", b'"x"', container(COMMIT, []), container(COMMIT, [{}, {}])])
+def test_commits_that_hold_no_metadata(table: HudiTable, data: bytes) -> None:
+    """What can be decoded and is no commit's metadata tells nothing of its batch: that is said, and open."""
+    table.place(at(3)).write_bytes(data)
+    found = read_table(str(table.folder))
+    assert (found.indeterminate, found.remembers, ids(found)) == (True, {QUERY: 2}, {"corrupt-file"})
+
+
+@pytest.mark.parametrize("action", ["rollback", "restore"])
+def test_a_way_back_that_does_not_say_whither(table: HudiTable, action: str) -> None:
+    """One bit of a name, and nobody knows what was taken back."""
+    table.take_back(at(10), action, [at(3)])
+    place = table.place(at(10), action)
+    data = place.read_bytes().replace(b'Rollback", "type": {', b'Rollbacj", "type": {')
+    place.write_bytes(data.replace(b'ToRollback"', b'ToRollbacj"'))
+    found = read_table(str(table.folder))
+    assert (found.indeterminate, ids(found)) == (True, {"corrupt-file"})
 
 
 def test_bad_batches(table: HudiTable) -> None:
