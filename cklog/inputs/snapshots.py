@@ -54,8 +54,9 @@ handle       operator, subtask (null: the operator's coordinator, or a master ho
              know), at_least (the file may be longer than start + bytes; null if inline), uid (the keyed backend's
              uuid), detail (exclusive / shared / private / task-owned / changelog, or null; of a master hook: its
              name), form (a `StateForm`: what lies in the bytes; null if nothing tells), offsets (of keyed-state: the
-             first key group, then where each begins; of changes: where the increment does). A file of in-flight data is
-             told once per subtask and side, though others may share it
+             first key group, then where each begins; of changes: where the increment does; of current: the number of
+             the one MANIFEST beside it). A file of in-flight data is told once per subtask and side, though others may
+             share it
 channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or
              subpartition), bytes
 source       a split: operator, subtask (null: the coordinator has it), name ("topic-0", or the split's id), kind

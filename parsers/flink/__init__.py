@@ -15,6 +15,7 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `derived`: what Flink computes and writes down: operator ids, key groups, names of classes
 - `state_bytes`: whether the bytes of a state file can be what was written
 - `state_heads`: what a stream of state says of itself before its state
+- `inlined`: state inside the metadata, held against its handle
 - `java`: numbers, strings and objects as Java writes them
 - `job_log`: what a job manager's log says of checkpoints
 """

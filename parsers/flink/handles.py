@@ -22,6 +22,7 @@ its handle says. Input channels are 01 and 03, output channels 02 and 04; before
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 
@@ -31,6 +32,7 @@ from cklog.budgets import HANDLES_NESTED
 from cklog.engine.scan import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.elements import STATES, StateList, listed_state
+from cklog.parsers.flink.inlined import check_inlined
 from cklog.parsers.flink.java import Cursor, Malformed
 from cklog.parsers.flink.rows import Owner, Row, form_of_file, form_of_part, handle_row, row
 
@@ -41,6 +43,8 @@ _CHANNELS = {"input": {1: False, 3: True}, "output": {2: False, 4: True}}
 
 _CHANGELOG = (8, 9, 10, 13, 14)
 """Handles of a state backend that writes a changelog."""
+
+_MANIFEST = re.compile(r"MANIFEST-([0-9]{1,18})")
 
 _AT_ONCE, _ONE_BY_ONE = 1024, 16
 """Entries that are tried as alike, and after them one by one, so that a vain try costs little."""
@@ -119,7 +123,7 @@ class Handles:
             return
         if kind not in (4, 17):
             raise Malformed(at, f"a handle of operator state of unknown type {kind}")
-        lists = self._read_lists()
+        names, lists = self._read_lists()
         if kind == 17:
             self.folders.update((cursor.utf("the task-owned folder"), cursor.utf("the shared folder")))
             cursor.flag("whether the state is empty")
@@ -127,16 +131,18 @@ class Handles:
         if piece is None:
             return
         form = form_of_part(part)
+        check_inlined(cursor.data, piece, form, names)
         yield handle_row(at, Owner(operator, subtask, part), piece, form=form)
         if lists and part == "managed-operator":
             whose = {"operator": operator, "subtask": subtask}
             yield from listed_state(self._contents, cursor.data, at, whose, piece, lists)
 
-    def _read_lists(self) -> list[StateList]:
-        """Read LISTS; return where the offsets of elements are, of the lists that are understood."""
-        cursor, found = self._cursor, []
+    def _read_lists(self) -> tuple[set[str], list[StateList]]:
+        """Read LISTS; return the names of all, and where the offsets of elements are of those that are understood."""
+        cursor, names, found = self._cursor, set(), []
         for _ in range(cursor.count(7, "states")):
             name = cursor.utf("the name of a state")
+            names.add(name)
             mode = cursor.u8("the mode of a state")
             if mode >= _MODES:
                 raise Malformed(cursor.at - 1, f"state {name} has the unknown mode {mode}")
@@ -144,7 +150,7 @@ class Handles:
             at = cursor.skip(8 * count, "the offsets of a state")
             if name in STATES:
                 found.append(StateList(name, at, count))
-        return found
+        return names, found
 
     def keyed_state(self, operator: str, subtask: int, part: str, groups: tuple[int, int]) -> Iterator[Row]:
         """Read a KEYED and what is nested in it; `groups` are the subtask's first key group and how many it has."""
@@ -167,7 +173,9 @@ class Handles:
             if kind == 12:
                 cursor.utf("the id of a handle")
             if piece is not None:
-                yield handle_row(at, owner, piece, form=form_of_part(owner.kind), offsets=groups)
+                form = form_of_part(owner.kind)
+                check_inlined(cursor.data, piece, form)
+                yield handle_row(at, owner, piece, form=form, offsets=groups)
         elif kind in (5, 11):
             yield from self._read_incremental(owner, depth, kind == 11)
         elif kind in (8, 14):
@@ -216,22 +224,42 @@ class Handles:
         at = cursor.at
         piece = self.stream()
         if piece is not None:
+            check_inlined(cursor.data, piece, "keyed-meta")
             yield handle_row(at, owner, piece, uid=uid, form="keyed-meta")
+        manifests: set[int] = set()
+        current: list[tuple[int, ByteStretch, str]] = []
         for detail in ("shared", "private"):
-            left = cursor.count(3, f"{detail} files")
-            while left:
-                for at, name, piece in self._read_alike_files(min(left, _AT_ONCE)):
-                    yield handle_row(at, owner, piece, detail, uid, form=form_of_file(name))
-                    left -= 1
-                for _ in range(min(left, _ONE_BY_ONE)):
-                    at = cursor.at
-                    name = cursor.utf("the local name of a file")
-                    some = self.stream()
-                    if some is not None:
-                        yield handle_row(at, owner, some, detail, uid, form=form_of_file(name))
-                    left -= 1
+            for at, name, piece in self._read_files(detail):
+                form = form_of_file(name)
+                if form == "manifest" and (told := _MANIFEST.fullmatch(name)):
+                    manifests.add(int(told[1]))
+                if form == "current":  # told last: it names a MANIFEST, which may come behind it
+                    current.append((at, piece, detail))
+                else:
+                    check_inlined(cursor.data, piece, form)
+                    yield handle_row(at, owner, piece, detail, uid, form=form)
+        beside = [*manifests] if len(manifests) == 1 else None  # a tree has one
+        for at, piece, detail in current:
+            check_inlined(cursor.data, piece, "current", manifests=beside or ())
+            yield handle_row(at, owner, piece, detail, uid, form="current", offsets=beside)
         if second:
             cursor.utf("the id of a handle")
+
+    def _read_files(self, detail: str) -> Iterator[tuple[int, str, ByteStretch]]:
+        """Read FILES: yield each that is there, with the place of its entry and its local name."""
+        cursor = self._cursor
+        left = cursor.count(3, f"{detail} files")
+        while left:
+            alike = self._read_alike_files(min(left, _AT_ONCE))
+            yield from alike
+            left -= len(alike)
+            for _ in range(min(left, _ONE_BY_ONE)):
+                at = cursor.at
+                name = cursor.utf("the local name of a file")
+                piece = self.stream()
+                if piece is not None:
+                    yield at, name, piece
+                left -= 1
 
     def _read_alike_files(self, most: int) -> list[tuple[int, str, ByteStretch]]:
         """Read at once the files at the cursor whose entries are like the first; return each with place and local name.
@@ -297,6 +325,7 @@ class Handles:
             offset = cursor.i64("the offset of an increment")
             piece = self.stream()
             if piece is not None:
+                check_inlined(cursor.data, piece, "changes")
                 yield handle_row(at, owner, piece, "changelog", at_least=True, form="changes", offsets=(offset,))
         cursor.skip(16, "the sizes of a changelog")
         cursor.utf("the id of a handle")
@@ -324,6 +353,7 @@ class Handles:
             piece = self.stream()
             if piece is not None and (piece.file is None or piece.file not in files):
                 files.add(piece.file)
+                check_inlined(cursor.data, piece, "channels")
                 if piece.file is None:  # several channels may share what is inlined, too: each counts its own bytes
                     piece = piece._replace(bytes=size)
                 yield handle_row(place, Owner(operator, subtask, f"{side}-channel"), piece, form="channels")

@@ -7,7 +7,8 @@
     changes         compressed:bool, which no size counts; at each offset behind it
                     n:i32 (count:i32 group:i32 (length:i32 bytes)*count)*n
     channels        0:i32 (length:i32 buffer)*
-    sst, manifest   `cklog.parsers.codecs`; current = "MANIFEST-", a number and a line feed; options = text
+    sst, manifest   `cklog.parsers.codecs`; current = "MANIFEST-", the number of one beside it
+                    and a line feed; options = text
 
 Flink writes no checksums: of its own streams every header is read, and key groups at some offsets or at all of them. A
 stretch that is found damaged is looked at in some more places, so that it can be said if it is zeros. RocksDB does not
@@ -16,7 +17,6 @@ read its options when it is opened: no restore fails for them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,7 +30,7 @@ from cklog.parsers.codecs.record_log import check_record_log
 from cklog.parsers.codecs.sst import Read, check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
-from cklog.parsers.flink.state_heads import HEAD_BYTES, read_keyed_head, read_operator_head
+from cklog.parsers.flink.state_heads import HEAD_BYTES, named_manifest, read_keyed_head, read_operator_head
 from cklog.progress import Stage, stage
 from cklog.storage import open_file
 
@@ -54,7 +54,6 @@ _WHOLE_BYTES = 64 << 20
 
 _SNAPPY = (b"\x82SNAPP", b"\xff\x06\x00\x00sNaPpY")
 _MOST_GROUPS = 1 << 15
-_CURRENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
 
 
 def check_states(uris: Sequence[str], stretches: Sequence[StateStretch], thorough: bool) -> list[ContentCheck]:
@@ -131,8 +130,7 @@ def _check_manifest(read: Read, size: int, stretch: StateStretch, thorough: bool
 
 
 def _check_current(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
-    if not _CURRENT.fullmatch(read(0, _TEXT_BYTES)):
-        raise Malformed(0, "it does not name a MANIFEST")
+    named_manifest(read(0, _TEXT_BYTES), stretch.offsets)
     return ""
 
 

@@ -13,6 +13,7 @@ these versions can say is little, and Flink restores nothing where a word of it 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 
@@ -32,6 +33,7 @@ _TYPE, _TYPES = "KEYED_STATE_TYPE", {"UNKNOWN", "VALUE", "LIST", "REDUCING", "FO
 _MOST, _MOST_NESTED = 16, 1 << 10
 _DEEPEST = 16
 _COMPOSED, _NESTED = 911_108, 1_333_245
+_CURRENT = re.compile(rb"MANIFEST-([0-9]{1,20})\n")
 _CLASS = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _SIMPLE = re.compile(
     r"org\.apache\.flink\.(?:api\.common\.typeutils\.base\.(?:array\.)?|runtime\.state\.)"
@@ -42,16 +44,23 @@ _SIMPLE_VERSION = 3
 
 def read_operator_head(cursor: Cursor) -> None:
     """Read what operator state begins with, as far as it is known; raises `Malformed` where it cannot be so."""
+    operator_states(cursor)
+
+
+def operator_states(cursor: Cursor) -> tuple[set[str], bool]:
+    """Read the same, and return the names of the states that it tells, and whether these are all of them."""
     version = _read_version(cursor, "operator state")
+    names: set[str] = set()
     if version >= _OPERATOR_COMPRESSIBLE:
         cursor.flag("whether the state is compressed")
     if version < _OPERATOR_STATES_NAMED:
         if cursor.u16("the number of states") and not cursor.utf("the name of a state"):
             raise Malformed(cursor.at, "a state without a name")
-        return
+        return names, False
     for kind in (_LIST, _BROADCAST):
-        if not _read_states(cursor, range(kind, kind + 1), (_MODE, _MODES)):
-            return
+        if not _read_states(cursor, range(kind, kind + 1), (_MODE, _MODES), names):
+            return names, False
+    return names, True
 
 
 def read_keyed_head(cursor: Cursor) -> None:
@@ -62,7 +71,19 @@ def read_keyed_head(cursor: Cursor) -> None:
     if version < _KEYED_STATES_NAMED:
         return
     if _read_versioned_serializer(cursor):
-        _read_states(cursor, range(_NO_KIND), (_TYPE, _TYPES))
+        _read_states(cursor, range(_NO_KIND), (_TYPE, _TYPES), set())
+
+
+def named_manifest(data: bytes, beside: Collection[int], at: int = 0) -> None:
+    """Refuse a CURRENT, which is at byte `at`, that names no MANIFEST, or none of those `beside` it (if any are known).
+
+    >>> named_manifest(b"MANIFEST-000005\\n", [5])
+    """
+    found = _CURRENT.fullmatch(data)
+    if not found:
+        raise Malformed(at, "it does not name a MANIFEST")
+    if beside and int(found[1]) not in beside:
+        raise Malformed(at, f"it names MANIFEST {int(found[1])}, and beside it is {', '.join(map(str, beside))}")
 
 
 def _read_version(cursor: Cursor, what: str) -> int:
@@ -76,19 +97,21 @@ def _read_version(cursor: Cursor, what: str) -> int:
     raise Malformed(0, f"{what} begins with its version, which is {known}, and here is {version}")
 
 
-def _read_states(cursor: Cursor, kinds: range, option: tuple[str, set[str]]) -> bool:
-    """Read states of some kinds; return whether what follows them can be read."""
+def _read_states(cursor: Cursor, kinds: range, option: tuple[str, set[str]], names: set[str]) -> bool:
+    """Read states of some kinds, and add their names; return whether what follows them can be read."""
     for _ in range(cursor.u16("the number of states")):
-        if cursor.at > KNOWN_BYTES or not _read_state(cursor, kinds, *option):
+        if cursor.at > KNOWN_BYTES or not _read_state(cursor, kinds, *option, names):
             return False
     return True
 
 
-def _read_state(cursor: Cursor, kinds: range, option: str, values: set[str]) -> bool:
-    """Read one state; return whether its end was found."""
+def _read_state(cursor: Cursor, kinds: range, option: str, values: set[str], names: set[str]) -> bool:
+    """Read one state, and add its name; return whether its end was found."""
     at = cursor.at
-    if not cursor.utf("the name of a state"):
+    name = cursor.utf("the name of a state")
+    if not name:
         raise Malformed(at, "a state without a name")
+    names.add(name)
     at = cursor.at
     kind = cursor.i32("the kind of a state")
     if kind not in kinds:

@@ -102,10 +102,14 @@ def _assignments(
             message = f"{snapshot}: split {name} is held by several readers ({told}): it is read more than once"
             found.append(Finding(id="split-held-twice", severity="error", subject=name, message=message, where=place))
     sources = {operator for operator, *_ in readers}
+    silent = {row["operator"] for row in rows_of(table, "unread") if row["subtask"] is not None}
+    silent |= {row["operator"] for row in rows_of(table, "finished")}  # what is done holds nothing any more
+    silent |= {row["operator"] for row in rows_of(table, "operator") if row["kind"] == "finished"}
+    silent -= sources
     held = {(operator, name) for operator, name, _ in readers}
     for row in rows_of(table, "enumerator"):
         key = (row["operator"], row["name"])
-        if row["kind"] == "assigned" and row["name"] and key not in held and row["operator"] in sources:
+        if row["kind"] == "assigned" and row["name"] and key not in held and row["operator"] not in silent:
             message = (
                 f"{snapshot}: the coordinator has given {row['name']} to a reader, and no reader holds it: unless it "
                 "was bounded and is done, it will not be read after a restore"

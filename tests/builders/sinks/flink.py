@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from tests.builders.flink import COLLECTOR, i32, i64, listed, utf, versioned
-from tests.builders.sinks.java_bytes import blob
+from tests.builders.sinks.java_bytes import blob, described_list
 
 JOB, OPERATOR = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SCHEMA = (
@@ -82,7 +82,8 @@ def text(value: str) -> bytes:
 
 def bare_state(lists: dict[str, Sequence[bytes]]) -> tuple[bytes, dict[str, tuple[int, list[int]]]]:
     """Operator state whose elements have no length before them."""
-    data, places = i32(6) + b"\0" + struct.pack(">HH", 0, 0), {}
+    head = struct.pack(">H", len(lists)) + b"".join(map(described_list, lists)) + struct.pack(">H", 0)
+    data, places = i32(6) + b"\0" + head, {}
     for name, elements in lists.items():
         found = []
         for element in elements:

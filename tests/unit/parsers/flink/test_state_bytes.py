@@ -252,8 +252,21 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> Non
 def test_options_and_current(tmp_path: Path) -> None:
     assert on(tmp_path / "CURRENT", b"MANIFEST-000005\n", "current") == ContentCheck()
     assert on(tmp_path / "CURRENT", b"MANIFEST-00000u\n", "current").flaw
+    assert on(tmp_path / "CURRENT", b"MANIFEST-000005\n", "current", (5,)) == ContentCheck()
     assert on(tmp_path / "OPTIONS", b"[Version]\n" * 200_000, "options") == ContentCheck()
     assert on(tmp_path / "OPTIONS", b"[Version]\n" * 9 + b"\0", "options").at == 90
+
+
+def test_no_flipped_bit_of_a_current_is_missed(real: dict[StateStretch, Path], tmp_path: Path) -> None:
+    """What it names is beside it, by the same handle: another digit names a file that is not there."""
+    pieces = [(piece, path) for piece, path in real.items() if piece.form == "current"]
+    assert {len(piece.offsets) for piece, _ in pieces} == {1}
+    piece, path = pieces[0]
+    data = path.read_bytes()[piece.start :][: piece.bytes]
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert on(tmp_path / "CURRENT", bytes(flipped), "current", piece.offsets).flaw, bit
 
 
 def test_big_state_is_looked_at_here_and_there(tmp_path: Path) -> None:

@@ -332,3 +332,16 @@ def test_the_initial_state_is_a_line_if_nothing_else_is(tmp_path: Path) -> None:
     (tmp_path / OLD / "chk-7" / "p7").unlink()
     assert asked(*asks, root=tmp_path)["exit"] == 0
     assert asked("recovery-line", tmp_path, root=tmp_path)["exit"] == 4
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_a_source_of_which_no_reader_holds_anything_is_told(tmp_path: Path, version: int) -> None:
+    """Not where it was done, or where its state is not understood, which is told by itself."""
+    known = assigned([("t", 0)])
+    checkpoint(tmp_path, OLD, 7, Snapshot(sources=[[]], coordinator=known, version=version))
+    answer = asked("replay", tmp_path)
+    assert [(f["id"], f["subject"]) for f in answer["findings"]] == [("split-without-reader", "t-0")]
+    for subtasks in ([fb.finished(0)], None):
+        made = [fb.operator(version, subtasks, name="Orders", uid="orders", coordinator=known)]
+        (tmp_path / OLD / "chk-7" / "_metadata").write_bytes(fb.metadata(version, made, checkpoint=7).data)
+        assert ids(asked("replay", tmp_path)) == set()

@@ -173,7 +173,8 @@ def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
 
 
 def test_paimon_s_user_is_who_commits(tmp_path: Path) -> None:
-    data, places = fb.operator_state({COMMITTERS: [fb.versioned(5, sinks.paimon(5, 17, messages=0))]})
+    committed = [fb.versioned(5, sinks.paimon(5, 17, messages=0))]
+    data, places = fb.operator_state({COMMITTERS: committed, "commit_user_state": []})
     places["commit_user_state"] = (0, [len(data)])
     made = fb.states(fb.inline(data + sinks.text("a user")), places)
     job(tmp_path, 17, ("Global Committer : t", made))
