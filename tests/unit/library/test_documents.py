@@ -53,6 +53,15 @@ def test_a_scan_has_typed_rows() -> None:
     assert found.to_pandas()["action"].tolist() == ["salvage-first", "restart"]
 
 
+def test_a_scan_takes_the_maps_and_the_time_limit_of_the_command() -> None:
+    path, stored = "sample_logs/flink-orders", "file:///srv/cklog-sample/flink-orders"
+    found = cklog.scan(path, maps={stored: path}, time_limit=0)
+    ended = program("scan", path, "--map", f"{stored}={path}", "--time-limit", "0", "--json")
+    assert found.to_dict() == json.loads(ended.out)
+    assert "stored-elsewhere" not in found.result.runs[0].worst
+    assert "stored-elsewhere" in cklog.scan(path).result.runs[0].worst
+
+
 def test_one_root_that_is_missing_costs_no_other(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "spark-wordcount", tmp_path / "run")
     found = cklog.scan(tmp_path / "run", tmp_path / "none")
