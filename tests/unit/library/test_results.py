@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, assert_type
@@ -94,6 +95,13 @@ def test_keywords_get_the_answer_of_the_command(folder: Path, args: list[str], a
         assert len(found.to_pandas(name)) == found.to_arrow(name).num_rows
     fragment = Tags(found._repr_html_())
     assert not fragment.tags & {"script", "style", "img", "iframe", "a"}
+
+
+def test_a_notebook_shows_what_to_do() -> None:
+    found = cklog.open(JOIN).recovery_line()
+    action = str(found).splitlines()[1]
+    assert action.startswith("Action: restart (")
+    assert f"<p>{escape(action)}</p>" in found._repr_html_()
 
 
 def rows_named(found: cklog.Result[Any], name: str) -> list[dict[str, Any]]:
