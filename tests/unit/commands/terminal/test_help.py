@@ -110,6 +110,12 @@ def test_exit_codes_are_those_of_the_help(args: tuple[str, ...], code: int, monk
     assert code in exits_of(args[0])
 
 
+def test_arguments_have_the_names_that_the_documents_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cklog("diff", "-h").out.startswith("Usage: cklog diff [OPTIONS] [BEFORE] {AFTER}\n")
+    assert cklog("scan", "-h").out.startswith("Usage: cklog scan [OPTIONS] [ROOT] [ROOT]...\n")
+
+
 def test_a_help_promises_no_exit_code_that_never_comes() -> None:
     """`explain` reads no run, and `diff` has no findings of its own."""
     assert list(exits_of("explain")) == [0, 2, 73]
