@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from cklog.model.actions import MEANINGS, Action
+from cklog.model.actions import ACTIONS, MEANINGS, Action
 from cklog.model.verdict import Answer
 from cklog.model.wording import agreeing, many, unit_for, utc
 from cklog.render.tables import typed
@@ -27,6 +28,7 @@ def scan_view(answer: Answer[ScanAnswer]) -> View:
         sections=(cut_section("Runs", _COLUMNS, rows, elsewhere=_elsewhere(found)),) if rows else (),
         notes=tuple(_notes(found)),
         data=_data(found),
+        steps=tuple(_asking(found)),
     )
 
 
@@ -40,6 +42,13 @@ def _headline(found: ScanAnswer) -> str:
     asking = sum(n for name, n in counts if name != "restart")
     told = ", ".join(f"{n:,} {name}" for name, n in reversed(counts) if name != "restart")
     return f"{asking:,} of {many(shown, 'run', 'need', grouped=True)} more than a restart: {told}."
+
+
+def _asking(found: ScanAnswer) -> Iterator[str]:
+    """Each run that needs more than a restart in a line, the gravest first."""
+    for run in sorted(found.runs, key=lambda run: -ACTIONS.index(run.action)):
+        if run.action != "restart":
+            yield " ".join(filter(None, (f"{run.action}:", run.path, run.run)))
 
 
 def _elsewhere(found: ScanAnswer) -> str:

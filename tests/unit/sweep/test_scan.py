@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cklog.engine.scan import Engine
 from cklog.kinds.snapshots import SnapshotsKind
-from cklog.model.verdict import Answer
 from cklog.run import Run
 from cklog.sweep import worker, workers
-from cklog.sweep.model import ScanAnswer, ScannedRun, counted
-from cklog.sweep.view import scan_view
 from cklog.sweep.workers import Job
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
@@ -285,16 +281,6 @@ def test_times_are_those_that_the_runs_tell() -> None:
 def test_rows_are_sorted_by_what_needs_a_look_first(column: str, key: Any, down: bool) -> None:
     values = [key(row) for row in rows("sample_logs", "--sort", column)]
     assert values == sorted(values, reverse=down)
-
-
-@pytest.mark.parametrize(("sort", "first"), [("path", "--sort action has those first, "), ("action", "")])
-def test_rows_that_the_table_leaves_out_are_told_by_what_they_need(sort: str, first: str) -> None:
-    ready = ScannedRun.of(rows("sample_logs/domino-cycle")[0])
-    runs = tuple(replace(ready, path=f"runs/{n:02}", action="restart" if n < 41 else "repair-first") for n in range(43))
-    found = ScanAnswer("repair-first", ("runs",), None, sort, len(runs), 0, counted(runs), runs)
-    [shown] = scan_view(Answer("scan", "findings", 3, (), (), found)).sections
-    assert len(shown.rows) == 40
-    assert shown.note == f"and 3 more rows, of which 2 need more than a restart: {first}--json has them all"
 
 
 def test_the_gravest_action_comes_first() -> None:
