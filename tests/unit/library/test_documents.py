@@ -62,6 +62,12 @@ def test_a_scan_takes_the_maps_and_the_time_limit_of_the_command() -> None:
     assert "stored-elsewhere" in cklog.scan(path).result.runs[0].worst
 
 
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_a_time_limit_that_is_none_is_refused_and_blames_no_run(seconds: float) -> None:
+    with pytest.raises(cklog.UsageError, match="time-limit"):
+        cklog.scan("sample_logs/domino-cycle", time_limit=seconds)
+
+
 def test_one_root_that_is_missing_costs_no_other(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "spark-wordcount", tmp_path / "run")
     found = cklog.scan(tmp_path / "run", tmp_path / "none")

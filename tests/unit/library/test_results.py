@@ -97,6 +97,25 @@ def test_keywords_get_the_answer_of_the_command(folder: Path, args: list[str], a
     assert not fragment.tags & {"script", "style", "img", "iframe", "a"}
 
 
+def test_an_answer_is_a_line_that_can_be_proved() -> None:
+    for folder in (JOIN, FLINK):
+        run = cklog.open(folder, maps={"file:///srv/cklog-sample/flink-orders": str(FLINK)})
+        line = run.recovery_line()
+        assert run.verify(line, maximal=True).result.summary.startswith("Proved: ")
+    line = cklog.open(JOIN).recovery_line()
+    given = {f"{entry.operator}/{entry.subtask}": entry.checkpoint for entry in line.result.line}
+    run = cklog.open(JOIN)
+    assert run.verify_restored(line).to_dict() == run.verify_restored(given).to_dict()
+
+
+def test_words_that_are_not_known_are_refused() -> None:
+    run = cklog.open(DOMINO)
+    with pytest.raises(cklog.UsageError, match="not one of table, json"):
+        run.recovery_line().to_text("prometheus")
+    with pytest.raises(cklog.UsageError, match="not one of checkpoint, rollback"):
+        run.graph(kind="rolback")  # type: ignore[arg-type]
+
+
 def test_a_notebook_shows_what_to_do() -> None:
     found = cklog.open(JOIN).recovery_line()
     action = str(found).splitlines()[1]
