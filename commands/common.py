@@ -52,14 +52,16 @@ class EngineName(StrEnum):
     spark = "spark"
 
 
+def path_argument(name: str, help: str) -> Any:
+    """Make the argument that says what is read, by the name that a command has for it."""
+    return typer.Argument(envvar="CKLOG_PATH", metavar=name, help=help)
+
+
 @dataclass(frozen=True, slots=True)
 class Common:
     """The options of every command; each field is a parameter of the command line."""
 
-    path: Annotated[
-        str,
-        typer.Argument(envvar="CKLOG_PATH", metavar="PATH", help="Run folder, checkpoint folder or URI."),
-    ] = "."
+    path: Annotated[str, path_argument("PATH", "Run folder, checkpoint folder or URI.")] = "."
     form: Annotated[
         str,
         typer.Option(
@@ -246,9 +248,10 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
     return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def command(function: Callable[..., None], path: Any = None) -> Callable[..., None]:
     """Give `function(common, …)` the parameters of `Common` beside its own, so that Typer sees them all.
 
+    `path` is the argument, as `path_argument` makes it, of a command to which PATH is something of another name.
     Each of its own that is annotated with a dataclass stands for the fields of that: options that several commands have
     in common.
     """
@@ -267,6 +270,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     common = members["common"]
     order = sorted(listed, key=lambda p: (p.name != common[0], p.name in common))
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in order]
+    if path is not None:
+        parameters[0] = parameters[0].replace(annotation=Annotated[str, path])
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
     return wrapped

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,9 @@ from pathlib import Path
 import pytest
 
 from cklog.commands.app import main
+from tests.conftest import REPOSITORY
+
+_PROGRAM = [sys.executable, "-c", "import sys; sys.argv = ['cklog']; from cklog.commands import main; main()"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,9 @@ def cklog(*args: str | Path) -> Ended:
             gc.enable()
     code = ended.value.code
     return Ended(code if isinstance(code, int) else 0 if code is None else 1, out.getvalue(), err.getvalue())
+
+
+def asked(**environment: str) -> subprocess.CompletedProcess[str]:
+    """What `cklog`, in a process of its own, tells a shell that asks by variables what to complete."""
+    environment = {**os.environ, "CKLOG_PATH": "", **environment}
+    return subprocess.run(_PROGRAM, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)

@@ -11,6 +11,7 @@ from cklog.differences.rows import NAMING, MemberChange, Row, RowChange
 from cklog.model.verdict import Answer
 from cklog.model.wording import many
 from cklog.render.svg import shortened
+from cklog.render.tables import typed
 from cklog.render.view import Section, View, cut_section
 
 _LONGEST = 60
@@ -38,6 +39,8 @@ def _headline(found: Differences) -> str:
         return f"The same: {_concluded(found.after)}."
     before, after = _concluded(found.before), _concluded(found.after)
     verdict = f"both {after}" if before == after else f"{before} before, {after} after"
+    acted = next((one for one in found.others if one.path == _ACTION), None)
+    action = [] if acted is None else [f"Action: {_shown(acted.before)} before, {_shown(acted.after)} after"]
     moved = [
         *(_counted([one.change for one in found.line], "entry", "of the line")),
         *(
@@ -47,7 +50,11 @@ def _headline(found: Differences) -> str:
         ),
         *(_counted([one.change for one in found.findings if one.change != "same"], "finding", "")),
     ]
-    return f"{'. '.join(['Different: ' + verdict, '; '.join(moved)]) if moved else 'Different: ' + verdict}."
+    return f"{'. '.join([f'Different: {verdict}', *action, *(['; '.join(moved)] if moved else [])])}."
+
+
+_ACTION = "action"
+"""The member that is told first: what to do is another thing now."""
 
 
 _FATES = {"deletable": "may go now", "kept": "must stay now"}
@@ -98,8 +105,23 @@ def _others(changes: Sequence[MemberChange]) -> Section:
 def _shown_row(row: Row | None) -> str:
     if row is None:
         return "-"
-    told = (f"{name} {_shown(value)}" for name, value in row.items() if name not in NAMING)
-    return shortened(", ".join(told), _LONGEST)
+    told = [f"{name} {_shown(typed(name, value))}" for name, value in row.items() if name not in NAMING]
+    return _first_that_fit(told)
+
+
+def _first_that_fit(members: Sequence[str]) -> str:
+    """So many members as a cell has room for, each whole, but one that is longer than the cell.
+
+    >>> _first_that_fit(["a 1", "b 2"]), _first_that_fit(["a 1", f"b {'2' * 60}", "c 3"])
+    ('a 1, b 2', 'a 1, …')
+    """
+    shown = ", ".join(members[:1])
+    for count in range(2, len(members) + 1):
+        more = ", ".join(members[:count])
+        if len(more) > _LONGEST:
+            return f"{shown}, …"
+        shown = more
+    return shown
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What findings, exit codes and errors mean, page by page: the texts of the documents, for terminals and programs.
+"""What findings, actions, exit codes and errors mean, by pages: texts of the documents, for terminals and programs.
 
 `findings.md` and `json.md` are links to the documents, which ship with the package: what is explained stands once.
 

@@ -25,7 +25,7 @@ class Explanations:
 
 
 def explain(ids: Sequence[str]) -> Answer[Explanations]:
-    """Return the pages of some ids of findings, errors and exit codes; of none: every page.
+    """Return the pages of some ids of findings, actions, errors and exit codes; of none: every page.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def explain(ids: Sequence[str]) -> Answer[Explanations]:
     pages = all_pages()
     for asked in ids:
         if asked not in known_ids():
-            raise UsageError(f"{asked}: no id of a finding, an error or an exit code", _nearest(asked))
+            raise UsageError(f"{asked}: no id of a finding, an action, an error or an exit code", _nearest(asked))
     chosen = tuple(page for asked in dict.fromkeys(ids) for page in pages if page.id == asked) if ids else pages
     return conclude(Draft("explain", Explanations(chosen, not ids), (), ()))
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-PageKind = Literal["finding", "exit-code", "error"]
+PageKind = Literal["finding", "action", "exit-code", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Meaning:
 
     `topic` : what it is about, by the heading under which it stands
     `formats` : the formats of which it can come
-    `severity` : of a finding; "" of exit codes and errors
+    `severity` : of a finding; "" of all others
     `damage` : whether it speaks of damaged bytes, which `--strict` refuses
     `means` : what it says of the input
     `answer` : what it means for the answer
@@ -36,7 +36,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What an id means: of a finding, of an exit code, or of the error that stands in place of an answer."""
+    """What an id means: of a finding, an action, an exit code, or the error that stands in place of an answer."""
 
     id: str
     kind: PageKind
@@ -45,9 +45,9 @@ class Page:
 
 @cache
 def all_pages() -> tuple[Page, ...]:
-    """Return every page: findings in the order of their document, then exit codes, then errors."""
+    """Return every page: findings in the order of their document, then actions, exit codes and errors."""
     found: dict[tuple[PageKind, str], list[Meaning]] = {}
-    for kind, ids, meaning in (*_findings(), *_exit_codes(), *_errors()):
+    for kind, ids, meaning in (*_findings(), *_actions(), *_exit_codes(), *_errors()):
         for name in ids:
             found.setdefault((kind, name), []).append(meaning)
     return tuple(Page(name, kind, tuple(meanings)) for (kind, name), meanings in found.items())
@@ -84,6 +84,14 @@ def _findings() -> Iterator[tuple[PageKind, list[str], Meaning]]:
                 _plain(row.topic), row.formats, _plain(severity), damage, _plain(means), _plain(answer), _plain(do)
             ),
         )
+
+
+def _actions() -> Iterator[tuple[PageKind, list[str], Meaning]]:
+    for row in _rows("json.md"):
+        if row.columns == ("action", "means", "do"):
+            named, means, do = row.cells
+            told = "It is told as result.action, and of each run in result.runs."
+            yield "action", _CODE.findall(named), Meaning("Actions", "all", "", False, _plain(means), told, _plain(do))
 
 
 def _exit_codes() -> Iterator[tuple[PageKind, list[str], Meaning]]:

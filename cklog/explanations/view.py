@@ -35,7 +35,8 @@ def _cells(page: Page, one: Meaning) -> tuple[object, ...]:
 
 def _what(page: Page) -> str:
     if page.kind != "finding":
-        return {"exit-code": "an exit code", "error": "an error in place of an answer"}[page.kind]
+        told = {"action": "an action", "exit-code": "an exit code", "error": "an error in place of an answer"}
+        return told[page.kind]
     places = len(page.meanings)
     return "a finding" if places == 1 else f"a finding with {places} meanings"
 

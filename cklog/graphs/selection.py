@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class GraphQuestion:
     width: float | None = None
 
     def __post_init__(self) -> None:
+        if self.kind not in get_args(GraphKind):
+            raise UsageError(f"--kind {self.kind}: not one of {', '.join(get_args(GraphKind))}")
         if self.last is not None and self.around is not None:
             raise UsageError("--last and --around choose different parts of the history", "give one of them")
         if self.last is not None and self.last < 1:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 from cklog.errors import UsageError
 from cklog.library.results import Result
-from cklog.library.values import Moment, Place, ms_of
+from cklog.library.values import Moment, Place, maps_of, ms_of
 from cklog.render.text import masked
 from cklog.report.model import Report
 from cklog.run import Options, Run, open_run
+from cklog.sweep.model import TIME_LIMIT
 
 if TYPE_CHECKING:
     from cklog.model.question import KafkaLogs, Question
@@ -71,7 +72,9 @@ def scan(
     *roots: Place,
     since: Moment = None,
     sort: Literal["path", "format", "action", "newest", "age", "size", "findings"] = "path",
+    time_limit: float = TIME_LIMIT,
     engine: Literal["auto", "local", "spark"] = "auto",
+    maps: Mapping[str, str] | None = None,
     store: Mapping[str, str] | None = None,
     source: str = "",
     strict: bool = False,
@@ -86,7 +89,8 @@ def scan(
 ) -> Result[ScanAnswer]:
     """Say of every run below some folders what to do: a row each, and none that fails costs another.
 
-    Runs whose own logs tell of nothing since `since` are left out; the other options are those of `open`.
+    Runs whose own logs tell of nothing since `since` are left out; one that takes longer than `time_limit` seconds is
+    given up (0: none is). The other options are those of `open`.
     """
     from cklog.sweep.model import ScanQuestion
 
@@ -94,6 +98,7 @@ def scan(
         raise UsageError("scan: no folder is named", 'such as cklog.scan("/srv/jobs")')
     options = Options(
         engine="spark" if (master or remote) and engine == "auto" else engine,
+        maps=maps_of(maps or {}),
         store=tuple((store or {}).items()),
         source=source,
         strict=strict,
@@ -108,6 +113,6 @@ def scan(
     )
     with ExitStack() as opened:
         first, *others = [opened.enter_context(open_run(fspath(root), options)) for root in roots]
-        answer = first.scan(ScanQuestion(ms_of(since), sort), others)
+        answer = first.scan(ScanQuestion(ms_of(since), sort, time_limit), others)
         parts = (answer.command, answer.verdict, answer.exit_code, answer.inputs, answer.findings, answer.result)
         return Result(*parts, tuple(dict.fromkeys(line for run in (first, *others) for line in run.spoken)))

@@ -14,6 +14,7 @@ from cklog.library.values import (
     Place,
     checkpoint_named,
     kafka_of,
+    line_of,
     ms_of,
     names_of,
     question_of,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cklog.model.inspection import Inspection
     from cklog.model.lines import RecoveryLine
     from cklog.model.recovery_time import RecoveryRates
+    from cklog.model.verdict import Answer
     from cklog.model.zigzag import AuditResult, ZCycles
     from cklog.protocols.failures_over_time import FailuresOverTime
     from cklog.protocols.metrics import RunComparison
@@ -152,7 +154,7 @@ class CrashedRun(Advice):
 
     def verify(
         self,
-        line: Mapping[str, int | None],
+        line: Mapping[str, int | None] | Answer[RecoveryLine],
         *,
         maximal: bool = False,
         failed: Names = "",
@@ -161,13 +163,16 @@ class CrashedRun(Advice):
         sinks: Mapping[str, str] | None = None,
         source_from: Mapping[str, str] | None = None,
     ) -> Result[Verification]:
-        """Prove or refute that `line` ({"join/0": 3}) is consistent and restorable; `maximal`: that none is newer."""
+        """Prove or refute that `line` is consistent and restorable; `maximal`: that none is newer.
+
+        It is an answer of `recovery_line`, or a map ({"join/0": 3}).
+        """
         asked = question_of(failed, as_of, check_contents=check_contents, sinks=sinks, source_from=source_from)
-        return self._told(self._run.verify(line, maximal, asked))
+        return self._told(self._run.verify(line_of(line), maximal, asked))
 
     def verify_restored(
         self,
-        line: Mapping[str, int | None] | None = None,
+        line: Mapping[str, int | None] | Answer[RecoveryLine] | None = None,
         *,
         from_log: Place = "",
         failed: Names = "",
@@ -176,7 +181,7 @@ class CrashedRun(Advice):
         """Say whether the line that an engine restored was right; without `line`, the one in Flink's `from_log`."""
         from cklog.model.audits import Restored
 
-        restored = self._run.restored_in(fspath(from_log)) if line is None else Restored(line)
+        restored = self._run.restored_in(fspath(from_log)) if line is None else Restored(line_of(line))
         return self._told(self._run.audit(restored, question_of(failed, as_of)))
 
     def failures_over_time(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Answer
-from cklog.render.formats import envelope, render
+from cklog.render.formats import FORMATS, envelope, render
 from cklog.render.text import masked, visible
 from cklog.render.view import headline_of, view
 
@@ -58,7 +58,9 @@ class Result(Answer[R_co]):
         return self.to_text("json")
 
     def to_text(self, form: str = "table") -> str:
-        """Return what `--format` prints: table, json, jsonl, csv or md."""
+        """Return what `--format` prints: table, json, jsonl, csv, md, kv or env."""
+        if form not in FORMATS:
+            raise UsageError(f"format {form}: not one of {', '.join(FORMATS)}")
         return masked(render(self, form))
 
     @property

@@ -7,10 +7,14 @@ from datetime import datetime
 from os import PathLike, fspath
 
 from cklog.errors import UsageError
+from cklog.lines.verify import line_told
+from cklog.model.lines import RecoveryLine
 from cklog.model.moments import milliseconds, moment
 from cklog.model.names import parse_subtask
 from cklog.model.question import KafkaLogs, Question
 from cklog.model.recovery_time import RecoveryRates
+from cklog.model.verdict import Answer
+from cklog.render.formats import plain
 
 Moment = datetime | int | str | None
 """A time: a datetime (UTC unless it says otherwise), milliseconds since the epoch, or ISO 8601."""
@@ -69,6 +73,11 @@ def kafka_of(folder: Place, channels: Mapping[str, str] | None, group: str) -> K
     if (chosen or group) and not fspath(folder):
         raise UsageError("channels and group are about Kafka logs", "say where they are: kafka=FOLDER")
     return KafkaLogs(fspath(folder), chosen, group)
+
+
+def line_of(line: Mapping[str, int | None] | Answer[RecoveryLine]) -> Mapping[str, int | None]:
+    """Return the checkpoint of each subtask: of a map, or of the answer that found them."""
+    return line_told(plain(line.result), "line") if isinstance(line, Answer) else line
 
 
 def maps_of(maps: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

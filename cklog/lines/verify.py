@@ -52,17 +52,30 @@ def read_line(path: str, option: str = "--line") -> dict[str, int | None]:
         raise NotFound(f"{option} {path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{option} {path}: {error}", _HINT) from None
+    return line_told(found, f"{option} {path}")
+
+
+def line_told(found: Any, given: str) -> dict[str, int | None]:
+    """Return the line that a JSON value tells, as `read_line` does; `given` is what errors call it.
+
+    >>> line_told({"line": [{"operator": "src", "subtask": 0, "checkpoint": 4}]}, "--line")
+    {'src/0': 4}
+
+    Raises
+    ------
+    UsageError : it holds no line
+    """
     if isinstance(found, dict) and isinstance(found.get("result"), dict):
         found = found["result"]
     if isinstance(found, dict) and isinstance(found.get("line"), list):
-        found = {_entry_name(entry, f"{option} {path}"): entry.get("checkpoint") for entry in found["line"]}
+        found = {_entry_name(entry, given): entry.get("checkpoint") for entry in found["line"]}
     if not isinstance(found, dict) or not found:
-        raise UsageError(f"{option} {path}: holds no line", _HINT)
+        raise UsageError(f"{given}: holds no line", _HINT)
     for name, number in found.items():
         if number == "current":
             found[name] = None
         elif number is not None and not is_integer(number):
-            raise UsageError(f"{option} {path}: checkpoint of {name} is {json.dumps(number)[:40]}", _HINT)
+            raise UsageError(f"{given}: checkpoint of {name} is {json.dumps(number)[:40]}", _HINT)
     return found
 
 

@@ -15,6 +15,7 @@ def html_fragment(answer: Answer[object], picture: str = "") -> str:
     """Return what people are shown of an answer as HTML; a `picture`, safe SVG, stands for the tables."""
     shown = view(answer)
     parts = [_element("p", _element("strong", _text(headline_of(shown, answer.findings))))]
+    parts += [_element("p", _text(sentence)) for sentence in shown.lead]
     parts += [_element("pre", _text(figure)) for figure in shown.figures]
     parts += [picture] if picture else [part for section in shown.sections for part in _table(section)]
     notes = [] if picture else [_element("li", _text(note)) for note in shown.notes]

@@ -14,7 +14,7 @@ from typing import Any
 
 from cklog.model.findings import Finding
 from cklog.model.verdict import UNREAD, Answer
-from cklog.model.wording import utc
+from cklog.model.wording import many, utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,17 @@ def cut_section(
     columns: tuple[str, ...],
     rows: list[tuple[Any, ...]],
     note: str = "",
-    elsewhere: str = " rows: --json has them all",
+    elsewhere: str = ": --json has them all",
 ) -> Section:
     """Make a section of the first `MOST_ROWS` rows; its note says how many more there are, and where (`elsewhere`).
 
     >>> cut_section("Numbers", ("n",), [(n,) for n in range(42)]).note
     'and 2 more rows: --json has them all'
+    >>> cut_section("Numbers", ("n",), [(n,) for n in range(41)]).note
+    'and 1 more row: --json has them all'
     """
-    more = f"and {len(rows) - MOST_ROWS:,} more{elsewhere}" if len(rows) > MOST_ROWS else ""
+    left_out = len(rows) - MOST_ROWS
+    more = f"and {many(left_out, 'more row', grouped=True)}{elsewhere}" if left_out > 0 else ""
     return section(title, columns, rows[:MOST_ROWS], "; ".join(part for part in (note, more) if part))
 
 

@@ -32,11 +32,13 @@ def scan_answer(
 
     Raises
     ------
-    UsageError : there is no such column to sort by
+    UsageError : there is no such column to sort by, or the time limit is no length of time
     NotFound : no folder is there, or there is no run in any
     """
     if asked.sort not in COLUMNS:
         raise UsageError(f"--sort {asked.sort}: not one of {', '.join(COLUMNS)}")
+    if not asked.seconds >= 0:
+        raise UsageError(f"--time-limit {asked.seconds:g}: seconds, or 0 for none")
     rows: list[ScannedRun] = []
     jobs: dict[tuple[str, str], Job] = {}
     inputs, findings = [], []

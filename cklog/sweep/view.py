@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from cklog.model.actions import MEANINGS, Action
+from cklog.model.actions import ACTIONS, MEANINGS, Action
 from cklog.model.verdict import Answer
 from cklog.model.wording import agreeing, many, unit_for, utc
 from cklog.render.tables import typed
-from cklog.render.view import Section, View, cut_section
+from cklog.render.view import MOST_ROWS, Section, View, cut_section
 from cklog.sweep.model import ScanAnswer, ScannedRun
 
 _COLUMNS = ("path", "format", "run", "action", "newest restorable", "its time", "age", "size", "findings")
@@ -24,9 +25,10 @@ def scan_view(answer: Answer[ScanAnswer]) -> View:
     rows = [_row(run) for run in found.runs]
     return View(
         headline=_headline(found),
-        sections=(cut_section("Runs", _COLUMNS, rows),) if rows else (),
+        sections=(cut_section("Runs", _COLUMNS, rows, elsewhere=_elsewhere(found)),) if rows else (),
         notes=tuple(_notes(found)),
         data=_data(found),
+        steps=tuple(_asking(found)),
     )
 
 
@@ -40,6 +42,22 @@ def _headline(found: ScanAnswer) -> str:
     asking = sum(n for name, n in counts if name != "restart")
     told = ", ".join(f"{n:,} {name}" for name, n in reversed(counts) if name != "restart")
     return f"{asking:,} of {many(shown, 'run', 'need', grouped=True)} more than a restart: {told}."
+
+
+def _asking(found: ScanAnswer) -> Iterator[str]:
+    """Each run that needs more than a restart in a line, the gravest first."""
+    for run in sorted(found.runs, key=lambda run: -ACTIONS.index(run.action)):
+        if run.action != "restart":
+            yield " ".join(filter(None, (f"{run.action}:", run.path, run.run)))
+
+
+def _elsewhere(found: ScanAnswer) -> str:
+    """Say of rows that are left out how many need somebody, and how to see those."""
+    asking = sum(run.action != "restart" for run in found.runs[MOST_ROWS:])
+    if not asking:
+        return ": --json has them all"
+    first = "" if found.sort == "action" else "--sort action has those first, "
+    return f", of which {asking:,} {agreeing(asking, 'need')} more than a restart: {first}--json has them all"
 
 
 def _notes(found: ScanAnswer) -> list[str]:

@@ -3,6 +3,6 @@
 - `diff`: two answers, or two runs, held against each other
 - `runbook`: what to do about a run, step by step
 - `report`: all answers about a run in one document
-- `explain`: a finding, an exit code or an error
+- `explain`: a finding, an action, an exit code or an error
 - `scan`: every run below some folders
 """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cklog.commands.common import Common, command
+from cklog.commands.common import Common, command, path_argument
 from cklog.errors import UsageError
 from cklog.model.question import Question
 
@@ -22,12 +23,11 @@ AfterArgument = Annotated[
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 if anything differs, as git's option.")]
 
 
-@command
+@partial(command, path=path_argument("BEFORE", "The earlier answer: JSON of a command, - for stdin, or a run folder."))
 def diff(common: Common, after: AfterArgument, exit_code: ExitCode = False) -> None:
     """What two answers have different, after a repair, say.
 
-    PATH is the answer BEFORE. Each is a file of a command's --json, - for stdin, or a run folder, which is asked for
-    its recovery line.
+    A run folder is asked for its recovery line; of other commands give what --json printed.
     """
     from cklog.differences.answer import differences
 

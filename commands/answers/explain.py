@@ -24,14 +24,16 @@ class Asked:
     ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ID", autocompletion=ids_beginning, help="Of findings, errors, exit codes; none: list them all."
+            metavar="ID",
+            autocompletion=ids_beginning,
+            help="Of findings, actions, errors, exit codes; none: list them all.",
         ),
     ] = None
 
 
 @flattened
 def explain(asked: Asked, printed: PrintOptions) -> None:
-    """What a finding, an error or an exit code means.
+    """What a finding, an action, an error or an exit code means.
 
     For the answer, too, and what to do now.
     """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cklog.commands.common import Common, command
+from cklog.commands.common import Common, command, path_argument
 from cklog.commands.options import moment
 from cklog.sweep.model import TIME_LIMIT
 
@@ -43,7 +44,7 @@ TimeLimit = Annotated[
 ]
 
 
-@command
+@partial(command, path=path_argument("ROOT", "Folder or URI, with runs in it or below it."))
 def scan(
     common: Common,
     others: Others = None,

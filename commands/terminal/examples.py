@@ -76,7 +76,7 @@ _REFUSED = {
 _UNWRITTEN = {73: "the output cannot be written"}
 _READS = _ANSWERED | _JUDGED | _REFUSED | _UNWRITTEN
 
-_EXITS: Mapping[str, Mapping[int, str]] = {
+_EXITS: Mapping[str, Mapping[int, str | None]] = {
     "": _UNRECOVERABLE,
     **dict.fromkeys(
         ("recovery-line", "replay", "runbook", "impact", "graph", "z-cycles", "chain", "rounds"), _UNRECOVERABLE
@@ -93,8 +93,16 @@ _EXITS: Mapping[str, Mapping[int, str]] = {
         66: "there is no such folder, or no run is below it",
     },
     "extent": {3: "answered, with a finding of severity error, such as a broken --max-extent"},
+    "diff": {
+        0: "answered: the same, or what is different",
+        1: "answered, and something is different; only with --exit-code",
+        3: None,
+        65: "a file is no answer, or of another version; or a run is damaged beyond an answer",
+        66: "there is no such file or folder; or several runs, and none chosen",
+    },
+    "explain": {0: "answered", 2: "wrong usage, or there is no such id", 3: None, 5: None, 65: None, 66: None},
 }
-"""What differs from `_READS`."""
+"""What differs from `_READS`; None: the command never ends so."""
 
 
 def examples_of(command: str) -> tuple[str, ...]:
@@ -107,7 +115,7 @@ def exits_of(command: str) -> dict[int, str]:
     if command.startswith("simulate"):
         return {0: "simulated", 2: "wrong usage", **_UNWRITTEN}
     found = {**_READS, **_EXITS.get(command, {})}
-    return {code: found[code] for code in (0, 3, 4, 5, 2, 65, 66, 73) if code in found}
+    return {code: meaning for code in (0, 1, 3, 4, 5, 2, 65, 66, 73) if (meaning := found.get(code)) is not None}
 
 
 def commands_with_examples() -> tuple[str, ...]:

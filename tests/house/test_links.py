@@ -44,3 +44,10 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
         left += {(page.parent / target).resolve() for target in targets if "://" not in target} - found
     assert [page.name for page in PAGES if page.resolve() not in found] == []
+
+
+def test_every_page_stands_in_the_menu_of_the_site() -> None:
+    menu = set(re.findall(r": (\S+\.md)$", (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    docs = REPOSITORY / "docs"
+    made = {path for path in menu if path.startswith("commands/")}  # of what the commands print
+    assert menu - made == {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}

@@ -6,6 +6,7 @@ the slow test, from a wheel, in an environment of their own.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,22 @@ def test_every_tutorial_begins_with_the_installation() -> None:
     assert PAGES
     for page in PAGES:
         assert "python3 -m venv cklog-env && . cklog-env/bin/activate && pip install cklog" in blocks(FOLDER / page)[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "sample", "folder"),
+    [
+        ("flink.md", "flink-orders", "orders"),
+        ("spark.md", "spark-wordcount", "wordcount"),
+        ("uncoordinated.md", "uncoordinated-join", "join"),
+    ],
+)
+def test_a_tutorial_says_what_stands_for_the_cluster(page: str, sample: str, folder: str) -> None:
+    """What the stand-ins hand out can be had by a reader, too, under the name that the next blocks use."""
+    text = (FOLDER / page).read_text(encoding="utf-8")
+    assert f"`cp -r sample_logs/{sample} {folder}`" in text
+    assert any(f"{SAMPLES}/{sample} " in tool for tool in STAND_INS.values())
+    assert re.search(rf"^cklog recovery-line {folder} ", text, flags=re.M)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from cklog.kinds.snapshots import SnapshotsKind
 from cklog.model.actions import ACTIONS, MEANINGS
 from cklog.run import Run
 from tests.builders.native import checkpoint
-from tests.conftest import REPOSITORY, SAMPLES
+from tests.conftest import SAMPLES
 from tests.integration.produced.cases import Asked, checkpoints, cut, job, pair, put, sample
 from tests.program import Ended, cklog
 
@@ -163,6 +162,4 @@ def test_an_action_is_printed_with_its_meaning(action: str, tmp_path: Path) -> N
 
 
 def test_every_action_is_documented() -> None:
-    document = (REPOSITORY / "docs" / "json.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| `([a-z-]+)` \| ([^|]*) \|$", document, flags=re.MULTILINE))
-    assert set(ACTIONS) == set(MEANINGS) == set(PRODUCED) <= set(told)
+    assert set(ACTIONS) == set(MEANINGS) == set(PRODUCED) == rows_of("action")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.unit.commands.terminal.test_completion import asked
+from tests.program import asked
 
 COMMANDS = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],

@@ -184,6 +184,21 @@ def test_run_folders_are_asked_for_their_lines(tmp_path: Path) -> None:
     }
 
 
+def test_another_action_is_told_in_the_first_line(answer: dict[str, Any], tmp_path: Path) -> None:
+    other = copy.deepcopy(answer)
+    other["result"]["action"] = "salvage-first"
+    told = held_against(answer, other, tmp_path, "--brief").out
+    assert told == "Different: both ok (exit 0). Action: restart before, salvage-first after.\n"
+
+
+def test_cells_hold_whole_members_and_times_as_people_read_them(answer: dict[str, Any], tmp_path: Path) -> None:
+    other = copy.deepcopy(answer)
+    gone = other["result"]["line"].pop(0)
+    assert (gone["operator"], gone["time"]) == ("join", 1767225616346)
+    told = held_against(answer, other, tmp_path).out
+    assert "join/0    gone     checkpoint 4, time 2026-01-01T00:00:16.346Z, uri ck/join/0/4, …" in told
+
+
 def test_an_error_in_place_of_an_answer_is_told(tmp_path: Path) -> None:
     refused = cklog("recovery-line", SAMPLES / "domino-cycle", "--run", "none", "--json")
     error = next(line for line in (refused.out + refused.err).splitlines() if line.startswith('{"error"'))

@@ -1,1 +1,1 @@
-"""Pages of findings, exit codes and errors."""
+"""Pages of findings, actions, exit codes and errors."""

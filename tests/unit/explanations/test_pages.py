@@ -1,4 +1,4 @@
-"""Every finding, exit code and error has a page, whole and for a terminal of 80 columns."""
+"""Every finding, action, exit code and error has a page, whole and for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from cklog.errors import CklogError
 from cklog.explanations.answer import known_ids
 from cklog.explanations.pages import all_pages
+from cklog.model.actions import ACTIONS
 from cklog.model.verdict import DAMAGE
 from tests.conftest import REPOSITORY
 from tests.program import cklog
@@ -52,6 +53,11 @@ def test_damage_is_what_strict_refuses() -> None:
     assert {page.id for page in all_pages() if any(one.damage for one in page.meanings)} == DAMAGE
 
 
+def test_every_action_has_a_page() -> None:
+    assert tuple(page.id for page in all_pages() if page.kind == "action") == ACTIONS
+    assert cklog("explain", "restart-older").out.startswith("restart-older: an action.\n")
+
+
 def test_every_error_has_a_page_with_its_exit_code() -> None:
     def below(kind: type[CklogError]) -> set[tuple[str, int]]:
         return {(kind.id, kind.exit_code)}.union(*(below(one) for one in kind.__subclasses__()))
@@ -78,7 +84,7 @@ def test_the_list_has_a_line_for_each_id_and_fits_a_terminal() -> None:
 
 
 def test_a_page_says_what_it_means_for_the_answer_and_what_to_do() -> None:
-    for name in ["torn-tail", "3", "corrupt-input"]:
+    for name in ["torn-tail", "3", "corrupt-input", "salvage-first"]:
         ended = cklog("explain", name)
         assert ended.code == 0
         assert max(map(len, ended.out.splitlines())) <= 80

@@ -53,6 +53,21 @@ def test_a_scan_has_typed_rows() -> None:
     assert found.to_pandas()["action"].tolist() == ["salvage-first", "restart"]
 
 
+def test_a_scan_takes_the_maps_and_the_time_limit_of_the_command() -> None:
+    path, stored = "sample_logs/flink-orders", "file:///srv/cklog-sample/flink-orders"
+    found = cklog.scan(path, maps={stored: path}, time_limit=0)
+    ended = program("scan", path, "--map", f"{stored}={path}", "--time-limit", "0", "--json")
+    assert found.to_dict() == json.loads(ended.out)
+    assert "stored-elsewhere" not in found.result.runs[0].worst
+    assert "stored-elsewhere" in cklog.scan(path).result.runs[0].worst
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_a_time_limit_that_is_none_is_refused_and_blames_no_run(seconds: float) -> None:
+    with pytest.raises(cklog.UsageError, match="time-limit"):
+        cklog.scan("sample_logs/domino-cycle", time_limit=seconds)
+
+
 def test_one_root_that_is_missing_costs_no_other(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "spark-wordcount", tmp_path / "run")
     found = cklog.scan(tmp_path / "run", tmp_path / "none")

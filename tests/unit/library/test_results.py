@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, assert_type
@@ -94,6 +95,32 @@ def test_keywords_get_the_answer_of_the_command(folder: Path, args: list[str], a
         assert len(found.to_pandas(name)) == found.to_arrow(name).num_rows
     fragment = Tags(found._repr_html_())
     assert not fragment.tags & {"script", "style", "img", "iframe", "a"}
+
+
+def test_an_answer_is_a_line_that_can_be_proved() -> None:
+    for folder in (JOIN, FLINK):
+        run = cklog.open(folder, maps={"file:///srv/cklog-sample/flink-orders": str(FLINK)})
+        line = run.recovery_line()
+        assert run.verify(line, maximal=True).result.summary.startswith("Proved: ")
+    line = cklog.open(JOIN).recovery_line()
+    given = {f"{entry.operator}/{entry.subtask}": entry.checkpoint for entry in line.result.line}
+    run = cklog.open(JOIN)
+    assert run.verify_restored(line).to_dict() == run.verify_restored(given).to_dict()
+
+
+def test_words_that_are_not_known_are_refused() -> None:
+    run = cklog.open(DOMINO)
+    with pytest.raises(cklog.UsageError, match="not one of table, json"):
+        run.recovery_line().to_text("prometheus")
+    with pytest.raises(cklog.UsageError, match="not one of checkpoint, rollback"):
+        run.graph(kind="rolback")  # type: ignore[arg-type]
+
+
+def test_a_notebook_shows_what_to_do() -> None:
+    found = cklog.open(JOIN).recovery_line()
+    action = str(found).splitlines()[1]
+    assert action.startswith("Action: restart (")
+    assert f"<p>{escape(action)}</p>" in found._repr_html_()
 
 
 def rows_named(found: cklog.Result[Any], name: str) -> list[dict[str, Any]]:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPOSITORY, SAMPLES
-from tests.program import cklog
-
-PROGRAM = [sys.executable, "-c", "import sys; sys.argv = ['cklog']; from cklog.commands import main; main()"]
-
-
-def asked(**environment: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CKLOG_PATH": "", **environment}
-    return subprocess.run(PROGRAM, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+from tests.conftest import SAMPLES
+from tests.program import asked, cklog
 
 
 def offered(line: str, **environment: str) -> list[str]:

@@ -98,6 +98,8 @@ def test_options_are_in_groups(name: str) -> None:
         (("extent", "sample_logs/cec-aggregate", "--operator", "agg1", "--max-extent", "1"), 3),
         (("impact", "sample_logs/odysseus-precise", "--recovery", "rollback", "--checkpoint", "unknown"), 5),
         (("chain", "sample_logs/no-such-folder"), 66),
+        (("diff", "sample_logs/domino-cycle", "sample_logs/uncoordinated-join", "--exit-code"), 1),
+        (("explain", "no-such-id"), 2),
         (("simulate", "cec"), 2),
         (("simulate", "nexmark", "--no-log", "--rate", "nothing"), 2),
     ],
@@ -106,6 +108,18 @@ def test_exit_codes_are_those_of_the_help(args: tuple[str, ...], code: int, monk
     monkeypatch.chdir(REPOSITORY)
     assert cklog(*args).code == code
     assert code in exits_of(args[0])
+
+
+def test_arguments_have_the_names_that_the_documents_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cklog("diff", "-h").out.startswith("Usage: cklog diff [OPTIONS] [BEFORE] {AFTER}\n")
+    assert cklog("scan", "-h").out.startswith("Usage: cklog scan [OPTIONS] [ROOT] [ROOT]...\n")
+
+
+def test_a_help_promises_no_exit_code_that_never_comes() -> None:
+    """`explain` reads no run, and `diff` has no findings of its own."""
+    assert list(exits_of("explain")) == [0, 2, 73]
+    assert 3 not in exits_of("diff")
 
 
 def test_a_taken_folder_is_refused_by_a_simulation_as_its_help_says() -> None:
