@@ -196,8 +196,8 @@ def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
     unproved = state.unproved()
     if unproved:
         message = (
-            f"{len(unproved)} state files are there, but nothing proves their bytes: they have no checksum file and "
-            f"are compressed by a codec that is not read here. The first is {unproved[0]}."
+            f"{len(unproved)} state files are there, but nothing proves their bytes: they have no checksum file, and "
+            f"their codec is not read here, or writes no checksums. The first is {unproved[0]}."
         )
         places = tuple(map(Where, unproved[:_PLACES]))
         yield Finding("unjudged-state", "warning", unproved[0], message, where=places)
