@@ -134,10 +134,9 @@ class StateContents:
         if there.size != size:
             return FileFlaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
         if path not in self._shared_files:
-            self._shared_files[path] = None
-            try:
-                if not verify(self._root, self._by_path, there):
-                    self._shared_files[path] = self.tables.flaw(there)
+            try:  # what cannot be read is raised, for every snapshot that names it
+                proved = verify(self._root, self._by_path, there)
+                self._shared_files[path] = None if proved else self.tables.flaw(there)
             except Damaged as damaged:
                 self._shared_files[path] = FileFlaw(
                     "checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}"

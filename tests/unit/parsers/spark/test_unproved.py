@@ -14,7 +14,7 @@ def test_a_flipped_bit_of_a_zstd_stream_is_seen_or_it_is_said_that_it_may_be_the
     plain = b"".join(b"\0\0\0\1%c\0\0\0\1v" % i for i in range(200)) + b"\xff" * 4
     literal = bytearray(zstd_frame(plain, checksum))
     root = memory(checkpoint(HDFS, 2, codec="zstd"), operator(), deltas(range(1, 3)))
-    root.files |= {path: bytes(literal) for path in root.files if path.endswith(".delta")}
+    root.files.update({path: bytes(literal) for path in root.files if path.endswith(".delta")})
     assert [id for _, id, _ in said(root.plan())] == ([] if checksum else ["unjudged-state"])
     literal[20] ^= 1
     root.files["state/0/1/2.delta"] = bytes(literal)
