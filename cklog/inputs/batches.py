@@ -22,6 +22,7 @@ T = TypeVar("T")
 FoundSize = int | Literal["outside"] | None
 """The size of a stored file in bytes; None: it is missing; "outside": it lies outside PATH, so nobody looked."""
 
+
 @dataclass(frozen=True, slots=True)
 class FileFlaw:
     """Why a file cannot be used; `id` is the finding's, `offset` the byte where it shows, if at one.

@@ -193,10 +193,15 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
 def _without_commit(n: int, logs: MetadataLogs) -> str:
     """Say what a restart does without the commit of batch n, the newest one, and what to do now."""
     if logs.planned > n:
+        removed = f"the query goes on with batch {logs.planned} alone."
+        if names_states(logs):
+            removed = (
+                "the restart fails, too: with state checkpoint format 2 it alone names the states that are loaded."
+            )
         return (
             f"The restart fails. Batch {logs.planned} was planned after batch {n} was done, but nothing whole proves "
             f"it: the line is batch {logs.committed}. Put it back from a backup; if {_COPY} it is removed with its "
-            f".crc, the query goes on with batch {logs.planned} alone."
+            f".crc, {removed}"
         )
     return (
         f"The restart fails. Whether batch {n} is done is unknown, so the line is batch {logs.committed}. Put it back "
@@ -227,7 +232,13 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
             f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
             f"the offsets above {first}."
         )
-        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message))
+        if names_states(logs):
+            message = (
+                f"{commits}: {which} missing, though {offsets}/{o} was planned after. The restart fails: with state "
+                f"checkpoint format 2 {commits}/{o - 1} alone names the states on which batch {o} stands. Put the "
+                f"commits back from a backup{_or_go_back(logs)}."
+            )
+        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message), names_states(logs))
 
 
 def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:

@@ -172,9 +172,9 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
 
     It skips these batches, so that it loads the version that the last of them left, which is that of `ahead`. Read in
     Spark's source: with state checkpoint format 2 (`with_ids`) it looks for that version by the ids of the newest
-    commit, which are those of an older one.
+    commit, which are those of an older one; where there is a commit with ids, the logs alone tell that.
     """
-    if ahead.unknown or not ahead.is_here:
+    if ahead.unknown or not ahead.is_here or names_states(logs):
         return []
     back = replace(judged, batch=judged.batch if way_back(logs, judged.batch) is not None else -1)
     if not with_ids:
