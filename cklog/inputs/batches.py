@@ -22,17 +22,19 @@ T = TypeVar("T")
 FoundSize = int | Literal["outside"] | None
 """The size of a stored file in bytes; None: it is missing; "outside": it lies outside PATH, so nobody looked."""
 
-UNCHECKED_BY_SPARK = "checksum-mismatch"
-"""The flaw of a file of a log whose checksum is wrong: read off Spark 4.3, a restart does not look at it."""
-
 
 @dataclass(frozen=True, slots=True)
 class FileFlaw:
-    """Why a file cannot be used; `id` is the finding's, `offset` the byte where it shows, if at one."""
+    """Why a file cannot be used; `id` is the finding's, `offset` the byte where it shows, if at one.
+
+    `passed`: Spark uses it all the same. Read off Spark 4.3, a restart looks at no checksum of a log's file, and takes
+    a number that is not there for 0.
+    """
 
     id: str
     offset: int | None
     why: str
+    passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,10 @@ class MetadataLogs:
     def committed(self) -> int:
         """The newest batch with a commit that is not damaged, -1 for none.
 
-        One that may not be read may be whole; one whose checksum is wrong is a commit for Spark.
+        One that may not be read may be whole; one that Spark uses all the same is a commit for it.
         """
-        there = (UNREAD, UNCHECKED_BY_SPARK)
-        done = (n for n, read in self.commits.items() if read.flaw is None or read.flaw.id in there)
-        return max(done, default=-1)
+        flaws = ((n, read.flaw) for n, read in self.commits.items())
+        return max((n for n, flaw in flaws if flaw is None or flaw.passed or flaw.id == UNREAD), default=-1)
 
     @property
     def newest_plan(self) -> BatchOffsets | None:

@@ -169,10 +169,11 @@ class OffersBatches(Parser, Protocol):
     def logs(self) -> MetadataLogs:
         """Read the query's metadata, and every plan and commit."""
 
-    def state(self, logs: MetadataLogs, thorough: bool = False) -> StoredState:
+    def state(self, logs: MetadataLogs, thorough: bool = False, needed: int | None = None) -> StoredState:
         """Return the state stores as of the batches in `logs`, which may be fewer than there are.
 
-        `thorough`: of tables that no checksum file proves every block is checked, not only what leads to them.
+        `needed` is the version that a restart loads, None: the one after the newest commit. `thorough`: of tables that
+        no checksum file proves every block is checked, not only what leads to them.
         """
 
     def source_listing(self, source: str) -> LogListing:
@@ -198,6 +199,9 @@ class OffersBatches(Parser, Protocol):
 
     def sink_files(self, folder: str) -> SinkFiles:
         """Return what lies in the folder of a file sink, held against its log."""
+
+    def files_below(self, folder: str) -> tuple[str, ...]:
+        """Return every file in a folder of the checkpoint, whatever it is, sorted."""
 
     def with_checksums(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths, and those of their checksum files that are there, sorted."""

@@ -66,9 +66,9 @@ class Line(NamedTuple):
 class Damaged(Exception):
     """Raised by a decoder, and caught by `read`, where a file cannot be used."""
 
-    def __init__(self, id: str, offset: int | None, why: str) -> None:
+    def __init__(self, id: str, offset: int | None, why: str, passed: bool = False) -> None:
         super().__init__(why)
-        self.flaw = FileFlaw(id, offset, why)
+        self.flaw = FileFlaw(id, offset, why, passed)
 
 
 def list_log(entries: Iterable[FileEntry], folder: str) -> LogListing:
@@ -134,7 +134,7 @@ def _check_not_empty(data: bytes) -> None:
 def _check_sums(data: bytes, sums: bytes | None) -> None:
     mismatch = hadoop_crc.check(data, sums) if sums is not None else None
     if mismatch is not None:
-        raise Damaged("checksum-mismatch", mismatch.offset, mismatch.why)
+        raise Damaged("checksum-mismatch", mismatch.offset, mismatch.why, passed=True)
 
 
 def decode_metadata(data: bytes) -> str:
@@ -151,15 +151,15 @@ def decode_offsets(data: bytes) -> BatchOffsets:
     if len(lines) < 2:
         raise Damaged("torn-batch-file", len(data), "it ends before the offsets of the sources")
     head = _parse_json(lines[0]) if lines[0].text.strip() else {}
-    if not isinstance(head, dict) or (head and _integer_member(head, "batchWatermarkMs") is None):
-        raise Damaged("torn-batch-file", lines[0].offset, "line 2 is no JSON object with a watermark")
+    watermark = _watermark_of(head, "batchWatermarkMs", lines[0].offset)
     pairs = [_split_source_id(line) if version == 2 else (str(i), line) for i, line in enumerate(lines[1:])]
     ends = {key: None if line.text == VOID else _parse_json(line) for key, line in pairs}
     if len(ends) < len(pairs):
         raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
+    _require_watermark(head, watermark, lines[0].offset)
     conf = head.get("conf")
     return BatchOffsets(
-        watermark=_integer_member(head, "batchWatermarkMs"),
+        watermark=watermark,
         time=_integer_member(head, "batchTimestampMs"),
         ends=ends,
         conf=conf if isinstance(conf, dict) else {},
@@ -168,14 +168,34 @@ def decode_offsets(data: bytes) -> BatchOffsets:
 
 def decode_commit(data: bytes) -> BatchCommit:
     """Decode a file of `commits/`."""
-    _, lines = _lines_after_version(data)
-    value = _parse_json(lines[0]) if lines else None
+    version, lines = _lines_after_version(data)
+    if not lines:  # of version 2 a restart needs the ids that are not there
+        raise Damaged("torn-batch-file", len(data), "it ends before its JSON object", passed=version == 1)
+    value = _parse_json(lines[0])
+    watermark = _watermark_of(value, "nextBatchWatermarkMs", lines[0].offset)
+    ids = _state_ids(value.get("stateUniqueIds"), lines[0].offset)
+    _require_watermark(value, watermark, lines[0].offset)
+    return BatchCommit(watermark, ids)
+
+
+def _watermark_of(value: Any, key: str, offset: int) -> int | None:
+    """Return the watermark in the object of a line, None if it has no such member; any other value is damage."""
     if not isinstance(value, dict):
-        raise Damaged("torn-batch-file", len(data), "it ends before its JSON object")
-    watermark = _integer_member(value, "nextBatchWatermarkMs")
+        raise Damaged("torn-batch-file", offset, "no JSON object begins here")
+    watermark = _integer_member(value, key)
+    if key in value and watermark is None:
+        raise Damaged("torn-batch-file", offset, f"its {key} is no whole number")
+    return watermark
+
+
+def _require_watermark(value: dict[str, Any], watermark: int | None, offset: int) -> None:
+    """Raise `Damaged` for an object with other members and no watermark: the name may be one bit off.
+
+    Read in Spark's source, whose JSON takes 0 for a number without a member: it stops no restart. What does was looked
+    for before.
+    """
     if value and watermark is None:
-        raise Damaged("torn-batch-file", lines[0].offset, "no watermark in it")
-    return BatchCommit(watermark, _state_ids(value.get("stateUniqueIds"), lines[0].offset))
+        raise Damaged("torn-batch-file", offset, "no watermark in it", passed=True)
 
 
 def _state_ids(value: Any, offset: int) -> dict[str, list[frozenset[str]]]:

@@ -133,9 +133,9 @@ class SparkCheckpoint(Format):
                 told.advance(1)
         return found
 
-    def state(self, logs: MetadataLogs, thorough: bool = False) -> StateVersions:
-        """Return the state stores as of the batches in `logs`."""
-        return StateVersions(self._root, self._state_files, logs, self.name, thorough)
+    def state(self, logs: MetadataLogs, thorough: bool = False, needed: int | None = None) -> StateVersions:
+        """Return the state stores as of the batches in `logs`, of which a restart loads version `needed`."""
+        return StateVersions(self._root, self._state_files, logs, self.name, thorough, needed)
 
     def source_listing(self, source: str) -> LogListing:
         """List `sources/I` of a source."""
@@ -173,6 +173,11 @@ class SparkCheckpoint(Format):
     def sink_files(self, folder: str) -> SinkFiles:
         """List what lies in the file sink's folder, against its log."""
         return sink_files(self._root, self._entries, folder)
+
+    def files_below(self, folder: str) -> tuple[str, ...]:
+        """Return every file in a folder of the checkpoint, whatever it is, sorted."""
+        every = (entry.path for entry in (*self._entries, *self._state_files))
+        return tuple(sorted(path for path in every if path.startswith(f"{folder}/")))
 
     def with_checksums(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths, and those of their checksum files that are there, sorted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,19 @@ def test_spark_begins_anew_only_without_any_state(copy: Callable[[str], Path]) -
     for path in found["result"]["details"]["remove"]:
         (home / path).unlink()
     assert [path for path in (home / "ck/state").rglob("*") if path.is_file()] == []
+
+
+def test_the_command_that_begins_anew_leaves_no_empty_folder(copy: Callable[[str], Path]) -> None:
+    """Spark lists the folders of batches, in which an empty one is something, too; and the runbook expects the rest."""
+    home = copy("spark-back-to-initial")
+    (home / "ck/state/1/0/1.delta").unlink()
+    (home / "ck/offsets/.3.4711.tmp").write_bytes(b"v1")
+    run = answer("recovery-line", home)["result"]["runs"][0]
+    steps = cklog("runbook", home, "--format", "script").out
+    assert "-e action=start-over --" in steps
+    subprocess.run(["sh", "-c", run["command"]], cwd=home, check=True)
+    assert [name for name in ("offsets", "commits", "state") if (home / "ck" / name).exists()] == []
+    assert answer("recovery-line", home)["result"]["action"] == "start-over"
 
 
 def test_spark_keeps_the_plan_after_a_line_whose_plan_before_is_purged(copy: Callable[[str], Path]) -> None:

@@ -21,7 +21,14 @@ from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import agreeing, first_few, many
-from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_facts
+from cklog.runs.batches.judge import (
+    Fact,
+    checksum_findings,
+    file_finding,
+    flaw_facts,
+    has_state_ids,
+    names_states,
+)
 from cklog.runs.batches.offsets import Ends, InputFile, SourceKind, SourceRange, kind_of, log_offset, source_ranges
 
 _EXAMPLES = 3
@@ -208,7 +215,6 @@ def _file_names(files: list[InputFile]) -> str:
 
 
 _SINK_LOG = "_spark_metadata"
-_STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _NO_STATE_IDS = (
     "With state checkpoint format 2 a commit needs the ids of the states that its tasks wrote; a sink that skips a "
     "batch runs no task, and there are none."
@@ -243,17 +249,18 @@ def judge_sink(
     are removed, of the sink's log too; `is_today`: nothing later was left out of the question.
     """
     sinks = parser.sinks()
-    with_ids = parser.has_state and _has_state_ids(logs)
+    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
     if len(sinks) == 1:
         log = parser.sink_log(sinks[0])
         if goes_back:
             return _sink_that_goes_back(sinks[0], log.listing, logs.committed)
-        facts = [*_judge_sink_log(log, logs, with_ids)]
+        removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
+        lost = _lost_without(parser, sinks[0], removed) if with_ids and removed else None
+        facts = [*_judge_sink_log(log, logs, with_ids, removed, lost)]
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
         stops = any(fact.stops for fact in facts)
-        remove = _entries_after(log.listing, logs.committed) if stops else ()
-        return JudgedSink(sinks[0], log.listing.newest, facts, remove)
+        return JudgedSink(sinks[0], log.listing.newest, facts, removed if stops and lost is None else ())
     unseen = [Fact(_unseen_sink(logs, sinks))] if with_ids and logs.planned > logs.committed and not goes_back else []
     if sinks or logs.committed < 0:
         return JudgedSink(None, -1, unseen)
@@ -264,16 +271,25 @@ def judge_sink(
     return JudgedSink(None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
 
 
-def _has_state_ids(logs: MetadataLogs) -> bool:
-    """Return whether commits name the states that batches leave (state checkpoint format 2)."""
-    plan = logs.newest_plan
-    set_so = plan is not None and str(plan.conf.get(_STATE_FORMAT, "")) == "2"
-    return set_so or any(read.value is not None and read.value.ids for read in logs.commits.values())
-
-
 def _entries_after(listing: LogListing, batch: int) -> tuple[str, ...]:
     """Return the files of a log for later batches."""
     return tuple(entry.path for number, entry in sorted(listing.files.items()) if number > batch)
+
+
+def _lost_without(parser: OffersBatches, folder: str, removed: tuple[str, ...]) -> int | None:
+    """Return the first batch that a sink's log lists no more once files are removed; None: it loses none of them.
+
+    A compact file holds all batches before, which their own files then must list: readers need them, and so does the
+    sink when it writes that compact file again.
+    """
+    log = parser.sink_log(folder, everything=True)
+    left = {n: read for n, read in log.reads.items() if read.path not in removed}
+    if all(n in left for n in log.listing.compacts):
+        return None
+    whole = {n for n, read in left.items() if read.flaw is None}
+    base = max(whole & log.listing.compacts, default=0)
+    first = min(n for n, read in log.reads.items() if read.path in removed)
+    return next((n for n in range(base, first) if n not in whole), None)
 
 
 def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> JudgedSink:
@@ -317,10 +333,13 @@ def _lost_log(folder: str) -> Finding:
     return file_finding("sink-log-behind", "error", f"{folder}/{_SINK_LOG}", message)
 
 
-def _judge_sink_log(log: FileLog, logs: MetadataLogs, with_ids: bool) -> Iterable[Fact]:
+def _judge_sink_log(
+    log: FileLog, logs: MetadataLogs, with_ids: bool, removed: tuple[str, ...], lost: int | None
+) -> Iterable[Fact]:
     """Judge the files of a sink's log, and where it ends against the newest commit.
 
-    `with_ids`: commits name the states that batches leave.
+    `with_ids`: commits name the states that batches leave; `removed` are the files for the batch that a restart runs
+    and later ones, without which batch `lost` would be listed no more.
     """
     then = (
         "A restart goes on, but whoever reads the results by this log fails or misses what it listed. "
@@ -333,22 +352,31 @@ def _judge_sink_log(log: FileLog, logs: MetadataLogs, with_ids: bool) -> Iterabl
         yield Fact(file_finding("sink-log-behind", "error", path, message))
     elif newest > committed:
         place = f"{path}/{newest}"
-        if with_ids and newest <= logs.planned:
-            yield Fact(_never_committed(log.listing, logs), stops=True)
+        if with_ids and newest == logs.planned:
+            yield Fact(_never_committed(path, logs, removed, lost), stops=True)
         else:
-            yield Fact(_log_ahead(place, newest, logs.planned, committed), stops=with_ids)
+            ahead = _log_ahead(place, newest, logs.planned, committed)
+            yield Fact(ahead, stops=with_ids and newest > logs.planned)
 
 
-def _never_committed(listing: LogListing, logs: MetadataLogs) -> Finding:
-    """Report a batch that the sink has and that can never be committed.
+def _never_committed(folder: str, logs: MetadataLogs, entries: tuple[str, ...], lost: int | None) -> Finding:
+    """Report the batch in flight, which the sink has in `entries` and which can never be committed.
 
     Read off Spark 4.3: `assertion failed: CheckpointInfo length: 0`; with the sink's entry removed it restarts.
     """
-    newest, entries = listing.newest, _entries_after(listing, logs.committed)
+    newest, entry = logs.planned, " and ".join(entries)
+    repair = (
+        f"On a copy remove {entry} with its checksum: then batch {newest} runs again and is written anew; the part "
+        "files that it left are listed no more."
+    )
+    if lost is not None:
+        repair = (
+            f"{entry} cannot simply be removed: the results of batch {lost} are listed nowhere else, since "
+            f"{folder}/{lost} is not there whole. Put the earlier files of the log back from a backup first."
+        )
     message = (
         f"{entries[-1]} is there, though {logs.commit_log.folder}/{newest} is not. {_NO_STATE_IDS} Every restart "
-        f"fails (CheckpointInfo length: 0). On a copy remove {' and '.join(entries)} with its checksum: then batch "
-        f"{newest} runs again and is written anew; the part files that it left are listed no more."
+        f"fails (CheckpointInfo length: 0). {repair}"
     )
     return file_finding("sink-log-ahead", "error", entries[-1], message)
 
@@ -356,7 +384,8 @@ def _never_committed(listing: LogListing, logs: MetadataLogs) -> Finding:
 def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:
     """Report a sink's log that has a batch without a commit: the one in flight, or one that nobody planned."""
     if newest <= planned:
-        message = f"{path} is there, though commits/{newest} is not: the sink has batch {newest} and skips it."
+        then = "skips it" if newest == planned else f"a restart does not run it, but batch {planned}"
+        message = f"{path} is there, though commits/{newest} is not: the sink has batch {newest} and {then}."
         return file_finding("sink-log-ahead", "info", path, message)
     afresh = "" if planned > committed else f"batch {committed + 1} is planned afresh and "
     message = (

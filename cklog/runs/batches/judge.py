@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from cklog.errors import NotFound
-from cklog.inputs.batches import UNCHECKED_BY_SPARK, FileRead, LogListing, MetadataLogs
+from cklog.inputs.batches import FileRead, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import UNREAD
@@ -22,6 +22,7 @@ from cklog.model.wording import many, numbered
 from cklog.runs.batches.offsets import kind_of, went_back
 
 _COPY = "on a copy of the checkpoint"
+_STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 class Fact(NamedTuple):
@@ -44,18 +45,23 @@ def file_finding(id: str, severity: Severity, path: str, message: str, offset: i
 def flaw_facts(read: FileRead[Any], severity: Severity, then: str, stops: bool) -> Iterable[Fact]:
     """Yield a fact if a file cannot be used; `then` says what a restart does, and what to do now.
 
-    `stops`: it fails. Of a wrong checksum alone it does not: Spark 4.3 goes on with what the file says.
+    `stops`: it fails, unless Spark uses the file all the same.
     """
     if read.flaw is None:
         return
-    if read.flaw.id == UNCHECKED_BY_SPARK:
+    if read.flaw.passed and read.flaw.id == "checksum-mismatch":
         then = (
             f"Spark does not check it here, and a restart goes on with what the file says. Either it or {read.sidecar} "
             "is damaged, so that nothing is believed of it: compare it with a backup."
         )
+    elif read.flaw.passed:
+        then = (
+            "Spark takes 0 for it, and a restart goes on with what else the file says. It is damaged, so that nothing "
+            "is believed of it: compare it with a backup."
+        )
     why = f"{read.path}: {read.flaw.why}. {then}"
     finding = file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
-    yield Fact(finding, stops and read.flaw.id != UNCHECKED_BY_SPARK)
+    yield Fact(finding, stops and not read.flaw.passed)
 
 
 def checksum_findings(reads: Iterable[FileRead[Any]]) -> Iterable[Finding]:
@@ -187,10 +193,15 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
 def _without_commit(n: int, logs: MetadataLogs) -> str:
     """Say what a restart does without the commit of batch n, the newest one, and what to do now."""
     if logs.planned > n:
+        removed = f"the query goes on with batch {logs.planned} alone."
+        if names_states(logs):
+            removed = (
+                "the restart fails, too: with state checkpoint format 2 it alone names the states that are loaded."
+            )
         return (
             f"The restart fails. Batch {logs.planned} was planned after batch {n} was done, but nothing whole proves "
             f"it: the line is batch {logs.committed}. Put it back from a backup; if {_COPY} it is removed with its "
-            f".crc, the query goes on with batch {logs.planned} alone."
+            f".crc, {removed}"
         )
     return (
         f"The restart fails. Whether batch {n} is done is unknown, so the line is batch {logs.committed}. Put it back "
@@ -221,7 +232,13 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
             f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
             f"the offsets above {first}."
         )
-        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message))
+        if names_states(logs):
+            message = (
+                f"{commits}: {which} missing, though {offsets}/{o} was planned after. The restart fails: with state "
+                f"checkpoint format 2 {commits}/{o - 1} alone names the states on which batch {o} stands. Put the "
+                f"commits back from a backup{_or_go_back(logs)}."
+            )
+        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message), names_states(logs))
 
 
 def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
@@ -302,6 +319,18 @@ def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
         why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither is there whole"
     message = f"No way back to batch {at}: {why}. The newest whole one before is taken."
     return [Fact(file_finding("unreachable-batch", "error", lacking[0], message))]
+
+
+def has_state_ids(logs: MetadataLogs) -> bool:
+    """Return whether commits name the states that batches leave (state checkpoint format 2)."""
+    plan = logs.newest_plan
+    set_so = plan is not None and str(plan.conf.get(_STATE_FORMAT, "")) == "2"
+    return set_so or names_states(logs)
+
+
+def names_states(logs: MetadataLogs) -> bool:
+    """Return whether a commit names the states that its batch left, so that the query keeps some."""
+    return any(read.value is not None and read.value.ids for read in logs.commits.values())
 
 
 def way_back(logs: MetadataLogs, batch: int) -> Literal["afresh", "again"] | None:

@@ -126,6 +126,7 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
         "input_files": [f.path for s in plan.sources for f in s.files],
         "stores": list(plan.stores),
         "remove": list(plan.remove),
+        **({"remove_folders": list(plan.remove_folders)} if plan.remove_folders else {}),
     }
     return RecoveryLine(
         consistent=True,
@@ -172,7 +173,7 @@ def _run_action(plan: BatchPlan) -> RunAction:
         chosen=None if plan.committed < 0 else f"batch {plan.committed}",
         chosen_time=time,
         age_ms=None if time is None or last is None else max(last - time, 0),
-        command=removal_command(plan.remove),
+        command=removal_command(plan.remove, plan.remove_folders),
         note=_note(plan),
         read_again=sum(n for n in known if n is not None),
         reads_more=bool(plan.lost_plans) or (plan.planned is not None and None in known),
@@ -185,18 +186,30 @@ _MOST_REMOVED = 100
 """Files of one command; more of them are listed in `details.remove` only."""
 
 
-def removal_command(paths: tuple[str, ...]) -> str | None:
-    """Return the command that removes files from a copy of the checkpoint folder; None: there are none, or too many."""
-    if not 0 < len(paths) <= _MOST_REMOVED:
+def removal_command(paths: tuple[str, ...], folders: tuple[str, ...] = ()) -> str | None:
+    """Return the command that removes files, and whole folders, from a copy of the checkpoint folder.
+
+    None: there are none, or too many.
+
+    >>> removal_command(("state/0/0/1.delta", "offsets/0", "out/_spark_metadata/0"), ("offsets", "state"))
+    'rm -r -- ./offsets ./state ./out/_spark_metadata/0'
+    """
+    alone = [path for path in paths if not path.startswith(tuple(f"{folder}/" for folder in folders))]
+    if not 0 < len(folders) + len(alone) <= _MOST_REMOVED:
         return None
-    return f"rm -- {' '.join(shlex.quote('./' + path) for path in paths)}"
+    words = " ".join(shlex.quote("./" + path) for path in (*folders, *alone))
+    return f"rm {'-r ' if folders else ''}-- {words}"
 
 
 def _note(plan: BatchPlan) -> str:
     if plan.unjudged:
         return plan.unjudged
     if plan.remove:
-        listed = "these files" if removal_command(plan.remove) else f"the {len(plan.remove)} files of details.remove"
+        shown = removal_command(plan.remove, plan.remove_folders) is not None
+        listed = "these files" if shown else f"the {len(plan.remove)} files of details.remove"
+        if plan.remove_folders:
+            folders = " ".join(plan.remove_folders)
+            listed = "all of this, folders whole" if shown else f"{listed}, and the folders {folders} whole"
         log = "" if plan.sink is not None else ", and the same batches from a file sink's log, if there is one"
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
     if plan.fails:

@@ -8,6 +8,7 @@ What a restart of a micro-batch query does, in plain sentences.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,9 +17,25 @@ from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sink, judge_sources, sources_reach
-from cklog.runs.batches.judge import Fact, back_to, cut, judge, judge_empty, judge_target, sorted_findings
+from cklog.runs.batches.judge import (
+    Fact,
+    back_to,
+    cut,
+    has_state_ids,
+    judge,
+    judge_empty,
+    judge_target,
+    sorted_findings,
+)
 from cklog.runs.batches.offsets import SourceRange
-from cklog.runs.batches.state_line import broken_facts, chain_note, judge_state, other_state_facts, state_notes
+from cklog.runs.batches.state_line import (
+    broken_facts,
+    chain_note,
+    judge_state,
+    other_state_facts,
+    skipping_facts,
+    state_notes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +49,9 @@ class BatchPlan:
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
     state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
-    that going back to `committed` removes, on a copy; `removed_to` the newest batch that it removes, None if none;
-    `state_bytes` what loading the state of `committed` reads, None if that is not known.
+    that going back to `committed` removes, on a copy; `remove_folders` the folders among them that go whole;
+    `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading
+    the state of `committed` reads, None if that is not known.
     """
 
     query_id: str | None
@@ -53,6 +71,7 @@ class BatchPlan:
     unjudged: str = ""
     lost_plans: tuple[int, ...] = ()
     remove: tuple[str, ...] = ()
+    remove_folders: tuple[str, ...] = ()
     removed_to: int | None = None
     state_bytes: int | None = None
 
@@ -94,6 +113,9 @@ def plan_of(
     state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
     facts = [*asked.facts, *judge(asked.logs), *broken_facts(state, judged)]
+    if asked.logs.planned > asked.logs.committed + 1 and judged.batch == asked.logs.committed:
+        ahead = parser.state(asked.logs, check_contents, needed=asked.logs.planned)
+        facts += skipping_facts(ahead, judged, asked.logs, has_state_ids(asked.logs))
     lasting = other_state_facts(state, asked.logs, judged)  # they hold of whatever batch the query goes back to
     logs, removed_to = asked.logs, asked.removed_to
     rolled_back: tuple[int, ...] = ()
@@ -110,8 +132,12 @@ def plan_of(
     fails = any(fact.stops for fact in facts)
     blocked = removed_to is not None and (sink.stuck or any(fact.stops for fact in lasting))
     removed = [*sink.remove]
-    if removed_to is not None:
+    folders: dict[str, tuple[str, ...]] = {}
+    if removed_to is not None and logs.committed >= 0:
         removed += _later_files(everything, logs, state)
+    elif removed_to is not None:
+        folders = _folders_of_batches(parser, everything, state)
+        removed += itertools.chain.from_iterable(folders.values())
     restart = Restart(
         committed=logs.committed,
         planned=planned,
@@ -141,6 +167,7 @@ def plan_of(
         unjudged=judged.unjudged,
         lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
         remove=() if blocked else parser.with_checksums(removed),
+        remove_folders=() if blocked else tuple(sorted(folders)),
         removed_to=removed_to,
         state_bytes=judged.bytes,
     )
@@ -181,6 +208,16 @@ def _later_files(everything: MetadataLogs, logs: MetadataLogs, state: StoredStat
     for log, newest in ((everything.offset_log, logs.planned), (everything.commit_log, logs.committed)):
         yield from (entry.path for number, entry in log.files.items() if number > newest)
     yield from state.later_files(logs.committed)
+
+
+def _folders_of_batches(parser: OffersBatches, logs: MetadataLogs, state: StoredState) -> dict[str, tuple[str, ...]]:
+    """Return the folders that must be empty before batch 0, with their files; those that have none are left out.
+
+    Read in Spark's source: where no plan is left a restart lists offsets/, commits/ and state/, and fails if there is
+    anything in one of them, an empty folder or a temporary file of a killed task for instance.
+    """
+    found = {path: parser.files_below(path) for path in (logs.offset_log.folder, logs.commit_log.folder, state.folder)}
+    return {path: files for path, files in found.items() if files}
 
 
 def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cklog.model.actions import RunAction
+from cklog.model.actions import Action, RunAction
 from cklog.model.lines import RecoveryLine
 from cklog.runbook.frame import asking_again, giving_up, looking, repairing
 from cklog.runbook.model import Step
@@ -15,17 +15,19 @@ def batch_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[St
     """Return what comes after the copy."""
     if run.action == "repair-first" and run.command is None:
         return [repairing(run)]
-    removed = [_remove(run.command, again), _exchange()] if run.command else []
+    wanted: Action = "start-over" if run.chosen is None else "restart"
+    removed = [_remove(run.command, again, wanted), _exchange()] if run.command else []
     nothing = [giving_up()] if run.action == "start-over" else []
     return [*nothing, *removed, _start(bool(removed)), _look(line, run)]
 
 
-def _remove(command: str, again: Again) -> Step:
-    ask, check = asking_again(again, ["restart"], where="$SAVE/new")
+def _remove(command: str, again: Again, wanted: Action) -> Step:
+    """Return the step after which the action is `wanted`."""
+    ask, check = asking_again(again, [wanted], where="$SAVE/new")
     return Step(
         title="Remove from a second copy what is in the way",
         why="the batch after the line is planned with what a restart cannot read; the first copy stays as it is",
-        worked="of the second copy the action is restart",
+        worked=f"of the second copy the action is {wanted}",
         command=commands('cp -RPp -- "$SAVE/run" "$SAVE/new"', f'(cd -- "$SAVE/new" && {command})', ask),
         check=check,
         undo="remove the second copy",

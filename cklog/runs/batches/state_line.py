@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cklog.chains.build import piece_sizes
@@ -22,7 +22,7 @@ from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import UNREAD
 from cklog.model.wording import first_few, many
-from cklog.runs.batches.judge import Fact, file_finding, way_back
+from cklog.runs.batches.judge import Fact, file_finding, names_states, way_back
 
 UNSURE = ("unknown-version", UNREAD)
 """Flaws of files that Spark may well be able to read."""
@@ -167,6 +167,27 @@ def broken_facts(state: StoredState, judged: JudgedState) -> list[Fact]:
     ]
 
 
+def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, with_ids: bool) -> list[Fact]:
+    """Return what keeps a restart from running the newest plan where commits before it are gone.
+
+    It skips these batches, so that it loads the version that the last of them left, which is that of `ahead`. Read in
+    Spark's source: with state checkpoint format 2 (`with_ids`) it looks for that version by the ids of the newest
+    commit, which are those of an older one; where there is a commit with ids, the logs alone tell that.
+    """
+    if ahead.unknown or not ahead.is_here or names_states(logs):
+        return []
+    back = replace(judged, batch=judged.batch if way_back(logs, judged.batch) is not None else -1)
+    if not with_ids:
+        broken = tuple(_broken_stores(ahead, _read_for(ahead, ahead.needed - 1)))
+        return broken_facts(ahead, replace(back, needed=ahead.needed, broken=broken))
+    path = f"{logs.commit_log.folder}/{logs.planned - 1}"
+    message = (
+        f"{path} is not there whole, and with state checkpoint format 2 it alone names the states on which batch "
+        f"{logs.planned} stands. {_way_back(back)}"
+    )
+    return [Fact(file_finding("missing-batch-file", "error", path, message), stops=True)]
+
+
 def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
     """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
     findings = [*_flaw_findings(state, judged), *_unjudged(state, judged)]
@@ -196,8 +217,8 @@ def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
     unproved = state.unproved()
     if unproved:
         message = (
-            f"{len(unproved)} state files are there, but nothing proves their bytes: they have no checksum file and "
-            f"are compressed by a codec that is not read here. The first is {unproved[0]}."
+            f"{len(unproved)} state files are there, but nothing proves their bytes: they have no checksum file, and "
+            f"their codec is not read here, or writes no checksums. The first is {unproved[0]}."
         )
         places = tuple(map(Where, unproved[:_PLACES]))
         yield Finding("unjudged-state", "warning", unproved[0], message, where=places)
@@ -246,8 +267,11 @@ def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], nam
 def _missing_folder(state: StoredState, logs: MetadataLogs) -> str:
     """Say why it is not known whether there should be state where there is none; "" if there may well be none.
 
-    A watermark is there for stateful operators; without one nothing tells whether there are any.
+    A watermark is there for stateful operators, and commits of state checkpoint format 2 name their states; without
+    either nothing tells whether there are any.
     """
+    if not state.is_here and state.needed > 0 and names_states(logs):
+        return "it is missing, and commits name states in it: a restart fails until it is put back from a backup"
     plan = logs.newest_plan
     watermark = plan.watermark if plan is not None else None
     if state.is_here or state.needed <= 0 or watermark is None or watermark <= 0:

@@ -2,7 +2,8 @@
 
     1  it has bytes at all, and a snapshot's files are beside it with the sizes that it states
     2  its checksum file, where Hadoop or Spark left one, proves every byte
-    3  else, as on an object store, the stream is decompressed to its end block and its end mark
+    3  else, as on an object store, the stream is decompressed to its end block and its end mark; of a codec that is
+       not read here, it begins as that codec's streams do and is not full of zeros
 
 A delta, a snapshot and a changelog of version 1 or 3 end in the key length -1; one of version 2 or 4, which is of a
 store with column families, in record type 0.
@@ -37,6 +38,8 @@ import pyarrow as pa
 from cklog.budgets import budgets, check_json, inflating, over, reading
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNREAD
+from cklog.parsers.codecs.zeros import tell_zeros
+from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.parsers.spark.metadata_log import Damaged, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
@@ -45,6 +48,8 @@ from cklog.parsers.spark.state.tables import SnapshotTables
 from cklog.storage import FileEntry, Root, open_file
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_BEGINS = {"lz4": MAGIC, "zstd": _ZSTD, "snappy": b"\x82SNAPPY\0", "lzf": b"ZV"}
+"""How streams begin, by the short name of their codec; settings may name its class instead."""
 _END = b"\xff\xff\xff\xff"
 _VERSIONS = {b"\0\2v%d" % n: n for n in range(2, 10)}
 _NEWEST_VERSION = 4
@@ -129,10 +134,9 @@ class StateContents:
         if there.size != size:
             return FileFlaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
         if path not in self._shared_files:
-            self._shared_files[path] = None
-            try:
-                if not verify(self._root, self._by_path, there):
-                    self._shared_files[path] = self.tables.flaw(there)
+            try:  # what cannot be read is raised, for every snapshot that names it
+                proved = verify(self._root, self._by_path, there)
+                self._shared_files[path] = None if proved else self.tables.flaw(there)
             except Damaged as damaged:
                 self._shared_files[path] = FileFlaw(
                     "checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}"
@@ -143,12 +147,28 @@ class StateContents:
         """Read a compressed file; to its end mark, unless a checksum file proves it already (`summed`)."""
         plain = self._decompress(entry, prove=not summed)
         if plain is None:
+            if not summed:
+                self._require_other_than_zeros(entry)
             return Content(None, entry.size, proved=summed)
         head = next(plain, b"")
         version, lineage = _read_head(head, plain) if entry.path.endswith(".changelog") else (1, {})
         if not summed:
             _expect_end(head, plain, b"\0" if version in _OF_FAMILIES else _END)
-        return Content(None, entry.size, lineage, version in _OF_FAMILIES)
+        return Content(None, entry.size, lineage, version in _OF_FAMILIES, summed or self._has_own_sums(entry))
+
+    def _has_own_sums(self, entry: FileEntry) -> bool:
+        """Return whether a stream that was read to its end proves its bytes: zstd's do only where they carry sums."""
+        if self._root.read(entry.path, len(_ZSTD)) != _ZSTD:
+            return True
+        with self._root.open(entry.path) as file:
+            return has_checksums(file)
+
+    def _require_other_than_zeros(self, entry: FileEntry) -> None:
+        """Raise `Damaged` for a file that is full of zeros, which no codec writes."""
+        with self._root.open(entry.path) as file:
+            zeros = tell_zeros(lambda at, count: file.read_at(min(count, entry.size - at), at), entry.size)
+        if zeros:
+            raise Damaged("corrupt-file", 0, zeros)
 
     def _decompress(self, entry: FileEntry, prove: bool) -> Iterator[bytes] | None:
         """Decompress a stream by the codec that its first bytes show; None: by one that cannot be read here."""
@@ -159,9 +179,19 @@ class StateContents:
             whole = entry.size <= CHUNK_BYTES
             source = pa.BufferReader(self._root.read(entry.path, CHUNK_BYTES)) if whole else self._root.uri(entry.path)
             return inflating(_decompress_zstd(source), entry.size)
-        if self._codec in ("", "lz4", "zstd"):
+        begins = _BEGINS.get(_short_name(self._codec or "lz4"))
+        if begins is not None and not magic.startswith(begins):
             raise Damaged("corrupt-file", 0, "it does not begin as a compressed stream of Spark")
         return None
+
+
+def _short_name(codec: str) -> str:
+    """Return the short name of a codec that settings name by it, or by its class.
+
+    >>> _short_name("LZ4"), _short_name("org.apache.spark.io.ZStdCompressionCodec"), _short_name("com.example.Own")
+    ('lz4', 'zstd', 'own')
+    """
+    return codec.rpartition(".")[2].lower().removesuffix("compressioncodec")
 
 
 def _decompress_zstd(source: Any) -> Iterator[bytes]:

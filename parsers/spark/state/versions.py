@@ -23,17 +23,23 @@ _CODEC = "spark.sql.streaming.stateStore.compression.codec"
 
 
 class StateVersions:
-    """All state stores as of one line of batches; a restart after the newest commit loads version `needed`.
+    """All state stores as of one line of batches; a restart loads version `needed`, by default the newest commit's.
 
     Of each store, `_chosen` has the files that count by version: up to the needed one, and with ids (state checkpoint
     format 2) those of the ids that commits name.
     """
 
     def __init__(
-        self, root: Root, entries: Iterable[FileEntry], logs: MetadataLogs, format: str, thorough: bool = False
+        self,
+        root: Root,
+        entries: Iterable[FileEntry],
+        logs: MetadataLogs,
+        format: str,
+        thorough: bool = False,
+        needed: int | None = None,
     ) -> None:
         self._format = format
-        self.needed = logs.committed + 1
+        self.needed = logs.committed + 1 if needed is None else needed
         newest = logs.newest_plan
         conf = newest.conf if newest is not None else {}
         self._ids = {n + 1: read.value.ids for n, read in logs.commits.items() if read.value is not None}
@@ -128,12 +134,7 @@ class StateVersions:
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, PIECES, strict=True)], schema=PIECES)
 
     def later_files(self, batch: int) -> list[str]:
-        """Return the files of versions that a query which goes back to `batch` writes anew, sorted.
-
-        Before batch 0 there is no state at all: Spark refuses to begin where anything is left of it.
-        """
-        if batch < 0:
-            return sorted(self._stores.by_path)
+        """Return the files of versions that a query which goes back to `batch` writes anew, sorted."""
         found: list[str] = []
         for versions in self._stores.files.values():
             for version, files in versions.items():

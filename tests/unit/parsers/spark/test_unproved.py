@@ -1,0 +1,39 @@
+"""State files that no checksum file proves: what their streams can prove, and what is said of the rest."""
+
+from __future__ import annotations
+
+import pytest
+import xxhash
+
+from tests.builders.spark_state import HDFS, checkpoint, deltas, memory, operator
+from tests.reading.spark import said
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_a_flipped_bit_of_a_zstd_stream_is_seen_or_it_is_said_that_it_may_be_there(checksum: bool) -> None:
+    plain = b"".join(b"\0\0\0\1%c\0\0\0\1v" % i for i in range(200)) + b"\xff" * 4
+    literal = bytearray(zstd_frame(plain, checksum))
+    root = memory(checkpoint(HDFS, 2, codec="zstd"), operator(), deltas(range(1, 3)))
+    root.files.update({path: bytes(literal) for path in root.files if path.endswith(".delta")})
+    assert [id for _, id, _ in said(root.plan())] == ([] if checksum else ["unjudged-state"])
+    literal[20] ^= 1
+    root.files["state/0/1/2.delta"] = bytes(literal)
+    assert (root.plan().committed, root.plan().fails) == ((0, True) if checksum else (1, False))
+
+
+def zstd_frame(plain: bytes, checksum: bool) -> bytes:
+    """One frame of one raw block (RFC 8878), with its checksum or without."""
+    head = b"\x28\xb5\x2f\xfd" + bytes([0x60 | checksum << 2]) + (len(plain) - 256).to_bytes(2, "little")
+    block = (len(plain) << 3 | 1).to_bytes(3, "little") + plain
+    return head + block + (xxhash.xxh64_intdigest(plain) & 0xFFFFFFFF).to_bytes(4, "little") * checksum
+
+
+CLASS = "org.apache.spark.io.{}CompressionCodec"
+
+
+@pytest.mark.parametrize("codec", ["", "lz4", "snappy", "lzf", "zstd", CLASS.format("LZ4"), "com.example.OwnCodec"])
+def test_a_delta_full_of_zeros_is_found_whatever_its_codec(codec: str) -> None:
+    root = memory(checkpoint(HDFS, 2, codec=codec), operator(), deltas(range(1, 3)))
+    root.files["state/0/1/2.delta"] = bytes(700)
+    assert (root.plan().committed, root.plan().fails) == (0, True)
+    assert ("error", "corrupt-file", "state/0/1/2.delta") in said(root.plan())
