@@ -21,13 +21,13 @@ from cklog.commands.terminal.output_file import write_file
 from cklog.commands.terminal.printing import Printing
 from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
+from cklog.local_files import parse_map, text_name
 from cklog.model.actions import Acted
 from cklog.model.options import IO_THREADS, SPARK_ABOVE, SPLIT_BYTES, Options
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS
 from cklog.render.text import masked, visible
 from cklog.run import Run, open_run
-from cklog.storage import parse_map
 from cklog.sweep.model import ScanAnswer
 
 R = TypeVar("R")
@@ -160,7 +160,7 @@ class Common:
             store=tuple(_store_option(text) for text in self.store or ()),
             io_threads=self.io_threads,
             source=self.source,
-            run=self.chosen,
+            run=text_name(self.chosen),
             strict=self.strict,
             follow_links=self.follow_links,
             verbose=self.verbose,
