@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, first_line
+from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
 
 _SURROGATES = 0xDC00  # where Python puts bytes that are no UTF-8; neither Arrow nor JSON takes them
 _PRIVATE = 0xF700
 _TO_TEXT = {_SURROGATES + byte: _PRIVATE + byte for byte in range(0x80, 0x100)}
 _TO_BYTES = {text: byte for byte, text in _TO_TEXT.items()}
+_OF_A_LISTING = _TO_TEXT | {text: "".join(chr(_PRIVATE + byte) for byte in chr(text).encode()) for text in _TO_BYTES}
 _KEPT_BY_FILE_SYSTEMS = frozenset({"lost+found"})  # made by mkfs for root alone: nothing of a job's is in it
 
 
@@ -36,11 +37,13 @@ class Trouble:
     """What could not be looked at: by path, why; and links that were not followed, with where they lead.
 
     `aliases` are links to folders that are listed where they lie: under a second name nothing would be counted once.
+    `names` are links to files, which are followed: no trouble, but who deletes what they lead to deletes it here, too.
     """
 
     unread: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def take(self, other: Trouble, base: str) -> None:
         """Add what another listing has, whose paths are relative to `base`."""
@@ -57,6 +60,7 @@ class Trouble:
         yield self.unread, other.unread
         yield self.links, other.links
         yield self.aliases, other.aliases
+        yield self.names, other.names
 
 
 class SelfExplained(OSError):
@@ -69,6 +73,13 @@ class CutSince(SelfExplained):
     def __init__(self, path: str, listed: int, size: int) -> None:
         why = f"it had {listed} bytes when it was listed, and has {size} now: something writes to it. Ask a copy"
         super().__init__(errno.ESTALE, why, path)
+
+
+class NoFile(SelfExplained):
+    """A pipe, which is not opened: that waits until somebody writes to it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EINVAL, "it is a pipe, and no file", path)
 
 
 class UnfollowedLink(SelfExplained):
@@ -85,6 +96,17 @@ def text_name(name: str) -> str:
     ('a', True)
     """
     return name if name.isascii() else name.translate(_TO_TEXT)
+
+
+def listed_name(name: str) -> str:
+    """Return a name that a listing gave as text, so that two names are never one, and `os_name` gives each back.
+
+    As `text_name`; private characters that the name itself has are its bytes, too, as if they were no UTF-8.
+
+    >>> listed_name("caf\\udce9") == text_name("caf\\udce9"), os.fsencode(os_name(listed_name("\\uf7e9"))).hex()
+    (True, 'ef9fa9')
+    """
+    return name if name.isascii() else name.translate(_OF_A_LISTING)
 
 
 def os_name(text: str) -> str:
@@ -191,6 +213,18 @@ def joined(path: str, rest: str) -> str:
     return posixpath.join(bare, rest) + mark + query
 
 
+def parse_map(option: str) -> tuple[str, str]:
+    """Read OLD=NEW of `--map` as a pair.
+
+    >>> parse_map("file:///mnt/prod=copy")
+    ('file:///mnt/prod', 'copy')
+    """
+    old, equals, new = option.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"--map {option}: expected OLD=NEW")
+    return text_name(old), text_name(new)
+
+
 def without_query(uri: str) -> str:
     """Return a URI without its query, which says how to get there."""
     return uri.partition("?")[0].rstrip("/")
@@ -239,7 +273,7 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
             continue
         with entries:
             for entry in entries:
-                path = f"{inner}/{text_name(entry.name)}" if inner else text_name(entry.name)
+                path = f"{inner}/{listed_name(entry.name)}" if inner else listed_name(entry.name)
                 try:
                     linked = entry.is_symlink()
                     if linked and not (follow_links or is_inside(entry.path, real_root)):
@@ -255,6 +289,8 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
                         trouble.unread[path] = reason(error)
                     continue
                 if stat.S_ISREG(about.st_mode):
+                    if linked:
+                        trouble.names[path] = text_name(os.path.realpath(entry.path))
                     yield FoundEntry(path, about.st_size)
                 elif linked and stat.S_ISDIR(about.st_mode):
                     if is_inside(entry.path, real_root):

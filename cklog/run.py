@@ -105,6 +105,11 @@ class Run(AbstractContextManager["Run"]):
         """The folder of the run, which may lie below PATH."""
         return self._choice.root
 
+    @property
+    def below_path(self) -> str:
+        """The folder of the run, relative to PATH: "" is PATH itself."""
+        return self._root.inside(self.root.path) or ""
+
     @cached_property
     def kind(self) -> Kind:
         """What answers for this kind of run."""
@@ -182,7 +187,9 @@ class Run(AbstractContextManager["Run"]):
         if self._root is not self._asked:
             hint = f"cklog retention {shlex.quote(self._root.path)}"
             raise UsageError(f"{self._asked.path} is only a part of the run {self._root.path}: name that", hint)
-        return self._concluded(self.kind.retention(policy))
+        from cklog.retention.linked import with_linked
+
+        return self._concluded(with_linked(self.kind.retention(policy), self.root))
 
     def graph(self, question: Question, asked: GraphQuestion) -> Answer[CheckpointGraph]:
         """Draw the checkpoint graph around the line."""

@@ -31,9 +31,10 @@ from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, reader_of
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.inputs.offers import OffersBatches, Parser, ParserClass
 from cklog.kinds.opening import PARSERS
+from cklog.local_files import parse_map
 from cklog.model.findings import Finding
 from cklog.model.options import SPLIT_BYTES
-from cklog.storage import Root, parse_map
+from cklog.storage import Root
 from cklog.stores.store import handed_over, store_of, take_over
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from cklog.budgets import budgets, over
-from cklog.errors import NotFound, Unreadable, UsageError, first_line
+from cklog.errors import NotFound, Unreadable, first_line
 from cklog.local_files import (
     CutSince,
     Trouble,
@@ -34,7 +34,7 @@ from cklog.local_files import (
     without_query,
 )
 from cklog.progress import Stage, stage
-from cklog.stores.opening import file_info, remote_entries
+from cklog.stores.opening import FileInfo, file_info, remote_entries
 from cklog.stores.opening import file_system as file_system
 from cklog.stores.opening import open_file as open_file
 from cklog.stores.places import located, numbered
@@ -319,14 +319,24 @@ class Root:
                 return tree.files[at].size
         return None
 
+    def look_outside(self, stored: str) -> FileInfo | None:
+        """Return what stands at a stored absolute path, None: it was not looked at; what is refused becomes trouble."""
+        found = self.resolve(stored)
+        if found is None or self.leads_out(found):
+            return None
+        if not is_local(found):
+            return None if "?" in stored else file_info(found)  # which would be options of a store
+        try:
+            return file_info(found)
+        except OSError as error:
+            self.trouble.unread[found] = reason(error)
+            return None
+
     def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         """Return the size in bytes of a stored absolute path, None if it is missing, or "outside": not looked at."""
-        found = self.resolve(stored)
-        if found is None:
+        info = self.look_outside(stored)
+        if info is None:
             return "outside"
-        if self.leads_out(found) or (not is_local(found) and "?" in stored):  # which would be options of a store
-            return "outside"
-        info = file_info(found)
         return info.size if info.kind == "file" else None
 
     def leads_out(self, path: str) -> bool:
@@ -382,18 +392,6 @@ def _below(tree: Tree, folder: str) -> Tree:
     a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)
     c, d = (bisect.bisect_left(tree.folders, end) for end in ends)
     return Tree(tree.files[a:b], tree.folders[c:d])
-
-
-def parse_map(option: str) -> tuple[str, str]:
-    """Read OLD=NEW of `--map` as a pair.
-
-    >>> parse_map("file:///mnt/prod=copy")
-    ('file:///mnt/prod', 'copy')
-    """
-    old, equals, new = option.partition("=")
-    if not (old and equals and new):
-        raise UsageError(f"--map {option}: expected OLD=NEW")
-    return old, new
 
 
 _MAP_HINT = "every file there would seem to be missing"

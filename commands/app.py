@@ -20,7 +20,7 @@ from cklog.commands.terminal.streams import encodable_json, prepare_streams, wri
 from cklog.errors import CklogError, OutputError, UsageError
 from cklog.local_files import told_error
 from cklog.render.formats import error_object
-from cklog.render.text import masked, visible, visible_json
+from cklog.render.text import visible, visible_json
 from cklog.version import __version__
 
 
@@ -156,9 +156,9 @@ def _tell_usage(error: Any) -> int:
 
 
 def _tell_in_words(error: CklogError) -> None:
-    print(f"cklog: {masked(visible(error.message))}", file=sys.stderr)
+    print(f"cklog: {visible(error.message)}", file=sys.stderr)
     if error.hint:
-        print(f"hint: {masked(visible(error.hint))}", file=sys.stderr)
+        print(f"hint: {visible(error.hint)}", file=sys.stderr)
 
 
 def _tell(error: CklogError) -> None:
@@ -166,7 +166,7 @@ def _tell(error: CklogError) -> None:
     _tell_in_words(error)
     given = {*sys.argv, *(f"{a}={b}" for a, b in zip(sys.argv, sys.argv[1:], strict=False))}
     if not given.isdisjoint(("--json", "--format=json")):
-        text = masked(visible_json(json.dumps(error_object(error), ensure_ascii=False)))
+        text = visible_json(json.dumps(error_object(error), ensure_ascii=False))
         try:
             write_out(encodable_json(f"{text}\n"))
         except OutputError as full:  # the process ends with the code of what went wrong first

@@ -21,18 +21,16 @@ from cklog.commands.terminal.output_file import write_file
 from cklog.commands.terminal.printing import Printing
 from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
+from cklog.local_files import parse_map, text_name
 from cklog.model.actions import Acted
 from cklog.model.options import IO_THREADS, SPARK_ABOVE, SPLIT_BYTES, Options
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS
-from cklog.render.text import masked, visible
+from cklog.render.text import visible
 from cklog.run import Run, open_run
-from cklog.storage import parse_map
 from cklog.sweep.model import ScanAnswer
 
 R = TypeVar("R")
-_EXACT = ("paths", "script", "kv", "env")
-"""Formats that are not masked as a whole: names of files for a shell to use, and values that are masked one by one."""
 
 
 class FailOn(StrEnum):
@@ -162,7 +160,7 @@ class Common:
             store=tuple(_store_option(text) for text in self.store or ()),
             io_threads=self.io_threads,
             source=self.source,
-            run=self.chosen,
+            run=text_name(self.chosen),
             strict=self.strict,
             follow_links=self.follow_links,
             verbose=self.verbose,
@@ -194,20 +192,20 @@ class Common:
             found = ask(run)
             told = [] if self.quiet else run.spoken
         for line in told:
-            print(masked(visible(line)), file=sys.stderr)
+            print(visible(line), file=sys.stderr)
         following = steps(form)
         try:
             text = own[form](found) if form in own and not self.table else self._printing.rendered(found, form)
-            self._write(text if form in _EXACT or isinstance(text, bytes) else masked(text), form)
+            self._write(text, form)
         except NothingToWrite as nothing:  # as the findings say; no file is made, which a tool might take
             following = ()
             if not self.quiet:
-                print(f"nothing is written: {masked(visible(nothing.message))}", file=sys.stderr)
+                print(f"nothing is written: {visible(nothing.message)}", file=sys.stderr)
         if ((form in own and not complete) or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
-                print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
+                print(f"{finding.severity}: [{finding.id}] {visible(finding.message)}", file=sys.stderr)
             for number, step in enumerate(following, 1):
-                print(f"{number}. {step}", file=sys.stderr)
+                print(f"{number}. {visible(step)}", file=sys.stderr)
         raise typer.Exit(exit_code(found, self.fail_on))
 
     @property

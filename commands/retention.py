@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -10,8 +10,11 @@ import typer
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
 from cklog.errors import UsageError
+from cklog.model.verdict import Answer
+from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy, duration, marks_of
 from cklog.retention.view import as_paths, as_script
+from cklog.run import Run
 
 Keep = Annotated[
     int | None,
@@ -71,5 +74,15 @@ def retention(
     )
     if null and common.form != "paths":
         raise UsageError("-0: only of --format paths", "cklog retention --format paths -0 | xargs -0 ls -l --")
-    paths = functools.partial(as_paths, null=null)
-    common.answer(lambda run: run.retention(policy), {"paths": paths, "script": as_script})
+    below: list[str] = []
+
+    def ask(run: Run) -> Answer[RetentionPlan]:
+        found = run.retention(policy)
+        below.append(run.below_path)
+        return found
+
+    forms: dict[str, Callable[[Answer[RetentionPlan]], str]] = {
+        "paths": lambda found: as_paths(found, null, below[0]),
+        "script": lambda found: as_script(found, below[0]),
+    }
+    common.answer(ask, forms)

@@ -19,7 +19,7 @@ from cklog.graphs.view import graph_headline, messages_word
 from cklog.model.verdict import Answer
 from cklog.render.pictures import CONVERTED, converted
 from cklog.render.svg import wrapped
-from cklog.render.text import masked, visible
+from cklog.render.text import visible, visible_json
 
 if TYPE_CHECKING:
     import networkx
@@ -37,7 +37,7 @@ def picture_of(answer: Answer[CheckpointGraph], asked: GraphQuestion) -> tuple[s
     from cklog.graphs.space_time.diagram import space_time
 
     drawing = space_time(answer, asked)
-    return converted(masked(drawing.svg), asked.form) if asked.form in CONVERTED else drawing.svg, drawing.notes
+    return converted(drawing.svg, asked.form) if asked.form in CONVERTED else drawing.svg, drawing.notes
 
 
 def networkx_graph(graph: CheckpointGraph) -> networkx.MultiDiGraph[str]:
@@ -70,7 +70,7 @@ def _node_link(answer: Answer[CheckpointGraph]) -> str:
     members = []
     for key, value in data.items():
         members.append(f'"{key}": {_json_rows(value) if isinstance(value, list) else _json(value)}')
-    return "{\n  " + ",\n  ".join(members) + "\n}\n"
+    return visible_json("{\n  " + ",\n  ".join(members) + "\n}\n")
 
 
 def _json_rows(rows: list[Any]) -> str:

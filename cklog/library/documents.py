@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 from cklog.errors import UsageError
 from cklog.library.results import Result
 from cklog.library.values import Moment, Place, maps_of, ms_of
-from cklog.render.text import masked
 from cklog.report.model import Report
 from cklog.run import Options, Run, open_run
 from cklog.sweep.model import TIME_LIMIT
@@ -32,7 +31,7 @@ class ReportResult(Result[Report]):
         """Write the report as Markdown; `brief`: as a message that fits a chat."""
         from cklog.report.markdown import as_markdown, as_message
 
-        return masked(as_message(self.composed) if brief else as_markdown(self.composed))
+        return as_message(self.composed) if brief else as_markdown(self.composed)
 
     def to_html(self) -> str:
         """Write the report as one page that loads nothing, with the diagram where there is one."""

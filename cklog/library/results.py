@@ -10,7 +10,7 @@ from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, envelope, render
-from cklog.render.text import masked, visible
+from cklog.render.text import visible
 from cklog.render.view import headline_of, view
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Result(Answer[R_co]):
     @property
     def headline(self) -> str:
         """Say the answer in one sentence."""
-        return masked(visible(headline_of(view(self), self.findings)))
+        return visible(headline_of(view(self), self.findings))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `--json` prints, as a dict."""
@@ -61,7 +61,7 @@ class Result(Answer[R_co]):
         """Return what `--format` prints: table, json, jsonl, csv, md, kv or env."""
         if form not in FORMATS:
             raise UsageError(f"format {form}: not one of {', '.join(FORMATS)}")
-        return masked(render(self, form))
+        return render(self, form)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class GraphResult(Result["CheckpointGraph"]):
         """
         found = self._picture("svg", fold, width, everything)
         assert isinstance(found, str)
-        return masked(found)
+        return found
 
     def to_pdf(self, *, fold: bool = False, width: float | None = None, everything: bool = False) -> bytes:
         """Draw the same as PDF; needs `pip install 'cklog[pictures]'`."""
@@ -170,7 +170,7 @@ class GraphResult(Result["CheckpointGraph"]):
         from cklog.graphs.exports import graph_formats
 
         asked = replace(self.asked, form=form)
-        return masked(graph_formats()[form](self.again(asked)))
+        return graph_formats()[form](self.again(asked))
 
     def _repr_svg_(self) -> str | None:
         """Return the picture as a notebook shows it; None where there can be none."""

@@ -12,6 +12,7 @@ import json
 
 from cklog.errors import NothingToWrite, UsageError
 from cklog.model.lines import RecoveryLine
+from cklog.render.text import visible_json
 
 
 def connect_body(line: RecoveryLine, connector: str = "", stored: bool = False) -> str:
@@ -46,4 +47,4 @@ def connect_body(line: RecoveryLine, connector: str = "", stored: bool = False) 
         {"partition": row["stored"]["partition"], "offset": row["stored" if stored else "planned"]["offset"]}
         for row in mine
     ]
-    return json.dumps({"offsets": offsets}, ensure_ascii=False) + "\n"
+    return visible_json(json.dumps({"offsets": offsets}, ensure_ascii=False)) + "\n"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cklog.model.findings import Finding
 from cklog.model.wording import many
-from cklog.render.text import visible
+from cklog.render.text import visible, visible_lines
 from cklog.render.view import View
 
 _SCREEN = 24
@@ -33,7 +33,7 @@ def brief_text(
     room -= len(lines)
     steps = _fitting(shown.steps, room - 2 if findings else room, width)
     left = len(shown.steps) - len(steps)
-    lines += map(_Line, steps)
+    lines += map(_Line, map(visible_lines, steps))
     lines += [_Line(f"and {left} more: without --brief")] if left else []
     room -= sum(_lines_taken(step, width) for step in steps) + bool(left)
     grave = [f for f in findings if f.severity != "info"]
@@ -52,7 +52,7 @@ def verdict_again(headline: str, shown: View, width: int | None, color: bool) ->
     """Write what ends an answer that is longer than the screen: its first sentence again, and what to do."""
     lines = [_Line(text, "bold") for text in _wrapped(headline, width)]
     steps = _fitting(shown.steps, _SCREEN // 3, width)
-    return "\n" + _printed([*lines, *map(_Line, steps)], color)
+    return "\n" + _printed([*lines, *map(_Line, map(visible_lines, steps))], color)
 
 
 class _Line(NamedTuple):

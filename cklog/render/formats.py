@@ -16,7 +16,7 @@ from cklog.model.verdict import Answer
 from cklog.render.brief import brief_text, verdict_again
 from cklog.render.markdown import markdown_text
 from cklog.render.short_ids import with_short_ids
-from cklog.render.text import visible, visible_cell, visible_json
+from cklog.render.text import visible, visible_cell, visible_json, visible_lines
 from cklog.render.view import Section, View, headline_of, view
 from cklog.version import __version__
 
@@ -183,8 +183,8 @@ def _json_lines(data: Section) -> str:
 
 def _csv_text(shown: View) -> str:
     data = _data_of(shown)
-    rows = [data.columns, *([_harmless_cell(cell) for cell in row] for row in data.rows)] if data.columns else []
-    return "".join(map(_csv_row, rows))
+    rows = [data.columns, *data.rows] if data.columns else []
+    return "".join(_csv_row(map(_harmless_cell, row)) for row in rows)
 
 
 def _csv_row(cells: Iterable[Any]) -> str:
@@ -228,10 +228,10 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
         console.print(Text(visible(sentence)))
     for figure in shown.figures:
         console.print()
-        console.print(Text(figure), soft_wrap=True)
+        console.print(Text(visible_lines(figure)), soft_wrap=True)
     for section in shown.sections:
         console.print()
-        console.print(Text(section.title, style="bold"))
+        console.print(Text(visible(section.title), style="bold"))
         console.print(_fitting_table(section, width), soft_wrap=width is None)
         if section.note:
             console.print(Text(visible(section.note)))
@@ -262,19 +262,20 @@ def _fitting_table(section: Section, width: int | None) -> Any:
     Where it is too wide, columns wrap between words, and where they cannot, each row becomes a record. Where it fits it
     is laid out here: rich takes seconds for ten thousand rows.
     """
+    names = tuple(map(visible, section.columns))
     rows = [[visible(str(cell)) for cell in row] for row in section.rows]
-    columns = list(zip(section.columns, *rows, strict=True))
+    columns = list(zip(names, *rows, strict=True))
     natural = [max(map(_text_width, cells)) for cells in columns]
     numeric = [
         all(isinstance(cell, int) or str(cell).isdigit() or cell == "-" for cell in column)
         for column in zip(*section.rows, strict=True)
     ]
     if width is None or sum(natural) + _GAP * (len(natural) - 1) <= width:
-        return _unwrapped_table(section.columns, rows, natural, numeric)
+        return _unwrapped_table(names, rows, natural, numeric)
     widths = _narrow_widths(columns, natural, width)
     if widths:
-        return _wrapping_table(section.columns, rows, widths, numeric)
-    return _records(section.columns, rows, width)
+        return _wrapping_table(names, rows, widths, numeric)
+    return _records(names, rows, width)
 
 
 def _text_width(text: str) -> int:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from cklog.model.verdict import Answer
-from cklog.render.text import masked, visible
+from cklog.render.text import visible_lines
 from cklog.render.view import Section, headline_of, view
 
 
@@ -39,7 +39,7 @@ def _table(section: Section) -> Iterable[str]:
 
 def _text(value: Any) -> str:
     """Return a text that HTML does not obey, and in which nothing hides."""
-    return escape("\n".join(map(visible, masked(str(value)).split("\n"))))
+    return escape(visible_lines(str(value)))
 
 
 def _element(tag: str, *inside: str) -> str:

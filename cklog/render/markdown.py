@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cklog.model.findings import Finding
-from cklog.render.text import escaped_markdown
+from cklog.render.text import escaped_markdown, visible, visible_lines
 from cklog.render.view import Section, View
 
 
@@ -27,10 +27,10 @@ def markdown_text(headline: str, shown: View, findings: Sequence[Finding]) -> st
 
 def markdown_section(section: Section, level: int = 2, most: int | None = None) -> Iterator[str]:
     """Yield the lines of a table under a heading of some level; of more than `most` rows it says how many there are."""
-    yield from (f"{'#' * level} {section.title}", "")
+    yield from (f"{'#' * level} {visible(section.title)}", "")
     if section.note:
-        yield from (section.note, "")
-    yield "| " + " | ".join(section.columns) + " |"
+        yield from (visible(section.note), "")
+    yield "| " + " | ".join(map(escaped_markdown, section.columns)) + " |"
     yield "|" + " --- |" * len(section.columns)
     for row in section.rows[:most]:
         yield "| " + " | ".join(escaped_markdown(str(cell)) for cell in row) + " |"
@@ -45,11 +45,12 @@ def finding_line(finding: Finding) -> str:
 
 
 def fenced(text: str, language: str = "text") -> tuple[str, str, str]:
-    """Return a text as a block of code, which it cannot end: its fence is longer than any in it.
+    """Return a text as a block of code, which it cannot end: its fence is longer than any in it; and without secrets.
 
     >>> fenced("a ``` b")
     ('````text', 'a ``` b', '````')
     """
+    text = visible_lines(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}", text, fence

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cklog.render.tables import typed
-from cklog.render.text import masked, visible
+from cklog.render.text import visible
 
 Told = Mapping[str, Any]
 """An answer in its envelope."""
@@ -89,7 +89,7 @@ def _quoted(value: Any) -> str:
     """
     if value is None:
         return ""
-    text = visible(masked(value)) if isinstance(value, str) else json.dumps(value)
+    text = visible(value) if isinstance(value, str) else json.dumps(value)
     if _UNQUOTED.fullmatch(text):
         return text
     return "'" + text.replace("'", "'\\''") + "'"

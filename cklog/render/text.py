@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from cklog.local_files import shown_name
 
-_USER = re.compile(r"(://[^/\s:@?#\"']*):([^/\s@\"']+)@")
-_SECRETS = (
-    "secret",
-    "password",
-    "passwd",
-    "token",
-    "signature",
-    "credential",
-    "access_key",
-    "account_key",
-    "private_key",
-    "sas",
-    "sig",
-    "pwd",
+_USER = re.compile(
+    r"""(://[^/\s:@?#"']*):"""  # a user, then a password, which runs to the last @ before a slash
+    r"""(?:[^/\s"]+@|(?!/|\d+(?:\W|$))[^\s"@?#:]+@)"""  # or has slashes, as keys of AWS have, and is no port
 )
-_NAMED = re.compile(rf"((?:{'|'.join(_SECRETS)})[a-z0-9_.-]*)=([^&\s\"',;)]+)", re.IGNORECASE | re.ASCII)
+_NAMED = re.compile(
+    r"((?:secret|pass(?:word|wd|phrase)|token|signature|credential|(?:access|account|private|api|shared)[._-]?key"
+    r"|sas|sig|pwd)[a-z0-9_.%-]{0,80})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)",
+    re.IGNORECASE | re.ASCII,
+)
+_HINTS = ("secret", "pass", "token", "sig", "cred", "key", "sas", "pwd")
 _MASK = r"\1=***"
+_JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -30,20 +26,42 @@ _UNSEEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return a text from a log on one line, with nothing in it that a terminal would obey.
+    """Return a text from a log on one line, with no secret and nothing in it that a terminal would obey.
 
     >>> visible("w1\\n\\x1b[31m é")
     'w1\\\\n\\\\x1b[31m é'
     """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown_name(text))
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown_name(masked(text)))
+
+
+def visible_lines(text: str) -> str:
+    """Return a text of several lines, each of them as `visible`.
+
+    >>> visible_lines("a\\n\\x1b s3://me:pw@b")
+    'a\\n\\\\x1b s3://me:***@b'
+    """
+    return "\n".join(map(visible, masked(text).split("\n")))
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text has nothing in it that a terminal would obey.
+
+    >>> is_plain("s3://me:pw@b"), is_plain("a\\n")
+    (True, False)
+    """
+    return text.isprintable() and shown_name(text) == text
 
 
 def visible_json(text: str) -> str:
-    """Return JSON in which no character is left that a terminal or an editor would obey; its values stay the same.
+    """Return JSON without secrets, and without a character that a terminal or an editor would obey.
 
-    >>> visible_json('"\\x9b1m"')
-    '"\\\\u009b1m"'
+    Its values stay the same but for the secrets in them.
+
+    >>> visible_json('"\\x9b1m"'), visible_json(r'["token=\\"x\\""]')
+    ('"\\\\u009b1m"', '["token=***"]')
     """
+    if _USER.search(text) or (_may_name_secrets(text) and _NAMED.search(text)):
+        text = _JSON_STRING.sub(_masked_string, text)
     if text.isascii():
         return text.replace("\x7f", "\\u007f")
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", shown_name(text, "\\\\"))
@@ -55,11 +73,12 @@ def visible_cell(text: str) -> str:
     >>> visible_cell("a\\r\\n\\x1b")
     'a\\r\\n\\\\x1b'
     """
-    return "".join(c if c.isprintable() or c in "\r\n" else repr(c)[1:-1] for c in shown_name(text))
+    return "".join(c if c.isprintable() or c in "\r\n" else repr(c)[1:-1] for c in shown_name(masked(text)))
 
 
 def escaped_markdown(text: str) -> str:
     """Return a text in which Markdown sees no marks, on one line."""
+    text = masked(text)  # before the escapes part what is called like a secret from its value
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
     return visible(text)
@@ -68,11 +87,27 @@ def escaped_markdown(text: str) -> str:
 def masked(text: str) -> str:
     """Return a text without secrets: passwords in URIs, and the values of what is called like one.
 
+    It is asked of each text before that is escaped, quoted, laid out or put between others: afterwards nobody can tell
+    where a secret ends.
+
     >>> masked("s3://me:pw@b/x?secret_key=abc&region=x")
     's3://me:***@b/x?secret_key=***&region=x'
+    >>> masked("s3://me:p/w@b"), masked("hdfs://h:8020/me@x"), masked('password="a b"')
+    ('s3://me:***@b', 'hdfs://h:8020/me@x', 'password=***')
     """
     if "://" in text:
         text = _USER.sub(r"\1:***@", text)
+    return _NAMED.sub(_MASK, text) if _may_name_secrets(text) else text
+
+
+def _may_name_secrets(text: str) -> bool:
+    """Return whether it is worth to look closer: most texts hold none, and each hint is sought faster than all."""
     lower = text.lower() if "=" in text else ""
-    named = any(secret in lower for secret in _SECRETS)  # most texts hold none: each is sought faster than all at once
-    return _NAMED.sub(_MASK, text) if named else text
+    return any(hint in lower for hint in _HINTS)
+
+
+def _masked_string(found: re.Match[str]) -> str:
+    """Return a string of JSON without secrets."""
+    text = json.loads(found[0], strict=False)
+    shown = masked(text)
+    return found[0] if shown == text else json.dumps(shown, ensure_ascii=False)

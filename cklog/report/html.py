@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from cklog.model.findings import Finding
 from cklog.model.wording import many, utc
-from cklog.render.text import masked, visible
+from cklog.render.text import visible, visible_lines
 from cklog.render.view import Section
 from cklog.report.compose import FOLDED_ABOVE, Composed
 from cklog.report.curves import HEIGHT, failures_curve
@@ -95,7 +95,7 @@ def as_html(composed: Composed) -> str:
             runbook_command=runbook_command(report),
             shown_command=lambda command: shown_command(command, runbook_command(report)),
             runs=_table(runs_section(report)),
-            picture=None if drawing is None else Markup(masked(drawing.svg)),
+            picture=None if drawing is None else Markup(drawing.svg),
             picture_notes=() if drawing is None else drawing.notes,
             no_picture=composed.no_picture,
             folded=composed.folded,
@@ -117,7 +117,7 @@ def _shown(value: Any) -> Any:
     """What of a value is shown: no secret, and nothing that hides; `Markup` is ours."""
     if isinstance(value, Markup):
         return value
-    return "\n".join(map(visible, masked(str(value)).split("\n")))
+    return visible_lines(str(value))
 
 
 @cache

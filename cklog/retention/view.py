@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections import Counter
 from typing import Any
@@ -156,25 +157,29 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def as_paths(answer: Answer[RetentionPlan], null: bool = False) -> str:
+def as_paths(answer: Answer[RetentionPlan], null: bool = False, run: str = "") -> str:
     """List what may go, one path below PATH a line, or each ended by a null byte; without one, the checkpoint's name.
+
+    `run` is the folder below PATH in which the plan's own paths begin.
 
     Raises
     ------
-    UsageError : a name has a line feed in it, and lines are asked for
+    UsageError : a name has a null byte in it, or a line end, and lines are asked for
     """
-    gone = [row.path for row in answer.result.rows if row.fate == "OBSOLETE"]
+    gone = [_below_path(row, run) for row in answer.result.rows if row.fate == "OBSOLETE"]
     for path in gone:
         if not null and ("\n" in path or "\r" in path):
             raise UsageError(f"--format paths: a name has a line end in it: {visible(path)}", "-0 lists it")
+        if "\0" in path:  # of no file: a checkpoint's name, of which the rest would be taken for another path
+            raise UsageError(f"--format paths: a name has a null byte in it: {visible(path)}", "--json tells of it")
     end = "\0" if null else "\n"
     return "".join(f"{'./' if path.startswith('-') else ''}{os_name(path)}{end}" for path in gone)
 
 
-def as_script(answer: Answer[RetentionPlan]) -> str:
+def as_script(answer: Answer[RetentionPlan], run: str = "") -> str:
     """Write a script for `sh`, to be read and then run by a person in PATH: one `rm` a line, each with its reason.
 
-    What is no file below PATH is named in a comment.
+    What is no file below PATH is named in a comment; `run` as of `as_paths`.
     """
     plan = answer.result
     lines = [
@@ -183,11 +188,16 @@ def as_script(answer: Answer[RetentionPlan]) -> str:
         "# Read it, then run it in the folder that was PATH. It stops at the first file that it cannot delete.",
         "set -eu",
     ]
-    return "\n".join(lines + [_script_line(row) for row in plan.rows if row.fate == "OBSOLETE"]) + "\n"
+    return "\n".join(lines + [_script_line(row, run) for row in plan.rows if row.fate == "OBSOLETE"]) + "\n"
 
 
-def _script_line(row: RetentionRow) -> str:
+def _below_path(row: RetentionRow, run: str) -> str:
+    """A row's path from PATH on; the name of a checkpoint of which there is no file as it is."""
+    return posixpath.join(run, row.path) if row.file else row.path
+
+
+def _script_line(row: RetentionRow, run: str) -> str:
     size = "" if row.bytes is None else f"{row.bytes} bytes, "
     if not row.file:
         return f"# {visible(row.path)}: {size}{row.rule}; no file of it is known below PATH"
-    return f"rm -- {shlex.quote('./' + os_name(row.path))}  # {size}{row.rule}"
+    return f"rm -- {shlex.quote('./' + os_name(_below_path(row, run)))}  # {size}{row.rule}"

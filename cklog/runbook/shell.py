@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cklog.errors import UsageError
 from cklog.model.question import KafkaLogs, Question
-from cklog.render.text import visible
+from cklog.render.text import is_plain, visible
 
 ANSWER = "cklog recovery-line"
 
@@ -21,7 +21,7 @@ def commands(*lines: str) -> str | None:
     >>> commands("echo 'a\\nrm -r b'") is None
     True
     """
-    return None if any(visible(line) != line for line in lines) else "\n".join(lines) or None
+    return None if not all(map(is_plain, lines)) else "\n".join(lines) or None
 
 
 def job(verb: str, *words: object) -> str:
@@ -98,7 +98,7 @@ def folder(path: str) -> str:
 
 
 def _sayable(word: str) -> str:
-    if visible(word) != word:
+    if not is_plain(word):
         hint = "rename the folder, or make a link to it with a plain name"
         raise UsageError(f"{visible(word)}: a runbook cannot name it, for it holds control characters", hint)
     return word

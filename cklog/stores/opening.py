@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from cklog.local_files import CutSince, is_local, os_name, without_file_scheme
+from cklog.local_files import CutSince, NoFile, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
 from cklog.stores.places import located
 from cklog.stores.store import store_numbered
@@ -75,9 +75,18 @@ def _opened(uri: str) -> Any:
         found = located(uri)
         return pa.PythonFile(store_numbered(found.store).opened(found.uri, found.size), mode="r")
     path = os.path.abspath(without_file_scheme(uri))
+    if _is_pipe(path):
+        raise NoFile(path)
     if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
         return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it
     return _local_file_system().open_input_file(path)
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(os_name(path)).st_mode)
+    except (OSError, ValueError):  # as whoever opens it is told
+        return False
 
 
 def file_system(path: str) -> tuple[Any, str]:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cklog.model.verdict import Answer
-from cklog.render.text import masked, visible
+from cklog.render.text import visible_lines
 from cklog.sweep.model import ScanAnswer, ScannedRun
 
 Labels = tuple[tuple[str, str], ...]
@@ -106,5 +106,4 @@ def _escaped(text: str) -> str:
     >>> _escaped('a"b\\c' + chr(10)) == 'a\\"b\\\\c\\n'
     True
     """
-    lines = [visible(line).replace("\\", "\\\\").replace('"', '\\"') for line in masked(text).split("\n")]
-    return "\\n".join(lines)
+    return visible_lines(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

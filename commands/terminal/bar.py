@@ -16,7 +16,7 @@ from rich.segment import Segment, Segments
 
 from cklog.model.wording import unit_for
 from cklog.progress import Stage
-from cklog.render.text import masked, visible
+from cklog.render.text import visible
 
 _WIPE = b"\r\x1b[2K"
 """To the beginning of the line, and nothing in it."""
@@ -39,7 +39,7 @@ class Bar:
         """Draw how far a stage is."""
         done, seconds = stage.done, stage.seconds
         room = self._console.width - 1
-        said = set_cell_size(f"{masked(visible(stage.what))} ", min(room, _MOST_NAME)).rstrip() + " "
+        said = set_cell_size(f"{visible(stage.what)} ", min(room, _MOST_NAME)).rstrip() + " "
         more = " " + amount(stage, done, seconds)
         room -= cell_len(said) + cell_len(more)
         bar = ProgressBar(total=stage.total, completed=done, pulse=stage.total is None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cklog.endings import tidied_at_end
 from cklog.model.wording import many, unit_for
 from cklog.progress import Stage, stage, watched_by
-from cklog.render.text import masked, visible
+from cklog.render.text import visible
 
 if TYPE_CHECKING:
     from cklog.commands.terminal.bar import Bar
@@ -75,7 +75,7 @@ class _Shown:
             with self._lock:
                 if self._bar is not None:
                     self._bar.clear()
-                print(masked(visible(told(stage))), file=sys.stderr, flush=True)
+                print(visible(told(stage)), file=sys.stderr, flush=True)
 
     def start(self) -> None:
         """Draw from now on, if it takes long."""

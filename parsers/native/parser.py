@@ -158,7 +158,8 @@ class Native(Format):
             found = self._root.resolve(uri)
             inside = None if found is None else self._root.inside(found)
             if found is not None and inside is None:
-                return self._root.exists_outside(uri) is not None
+                there = self._root.look_outside(uri)
+                return None if there is None else there.kind != "nothing"
         else:
             inside = posixpath.normpath(uri)
             inside = inside if inside.split("/")[0] in self._folders or inside in self._sizes else None

@@ -78,7 +78,7 @@ def test_no_output_of_the_program_has_them(secret: str, form: str, tmp_path: Pat
     """In an answer, in a finding, in an error."""
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
-    record = {"kind": "checkpoint", "operator": "a", "subtask": 0, "checkpoint": 1, "time": 1, "uri": secret}
+    record = {"operator": "a", "subtask": 0, "checkpoint": 1, "time": 1, "uri": secret}
     (checkpoints / "a.jsonl").write_text(json.dumps({**record, "sent": {}, "received": {}}) + "\n")
     for ran in (
         cklog("recovery-line", tmp_path, "--format", form),
