@@ -145,7 +145,7 @@ def test_a_partition_that_lost_its_only_segment(tmp_path: Path, left: str) -> No
     if left == "an index":
         (tmp_path / "t-1" / f"{0:020}.index").write_bytes(b"")
     else:
-        broker_files(tmp_path, **{left.replace("-", "_"): {"t-1": 5}})
+        broker_files(tmp_path, False, **{left.replace("-", "_"): {"t-1": 5}})
     assert told(tmp_path) == [("missing-segment", "t-1")]
 
 
