@@ -29,6 +29,10 @@ JOIN = {**MAKE.PROVIDERS["rocksdb"], "spark.sql.streaming.join.stateFormatVersio
 SETTINGS = {**MAKE.PROVIDERS, "rocksdb-ids": WITH_IDS, "rocksdb-join": JOIN}
 
 
+SPARKS_OWN = {"spark.sql.streaming.minBatchesToRetain": "100"}
+"""Its default: settings of the first session of a JVM are the defaults of every later one, a killed query's too."""
+
+
 def state_files(sample: Path) -> list[str]:
     """Every delta, snapshot, changelog, zip and SST file of a sample."""
     files = load(sample, "").files
@@ -42,7 +46,7 @@ class Restarts:
     def __init__(self, spark: Any, provider: str, folder: Path) -> None:
         self.spark, self.folder, self.joins = spark, folder, provider.endswith("join")
         spark.conf.unset("spark.sql.streaming.stateStore.checkpointFormatVersion")
-        for key, value in SETTINGS[provider].items():
+        for key, value in (*SPARKS_OWN.items(), *SETTINGS[provider].items()):
             spark.conf.set(key, value)
         self.sample = SAMPLES / f"spark-state-{provider}"
         self.stored = f"{MAKE.HOME}/{provider}"
