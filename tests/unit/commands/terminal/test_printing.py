@@ -76,6 +76,21 @@ def test_a_long_answer_ends_in_its_verdict_and_its_command() -> None:
     assert told[-1] == COMMAND
 
 
+@pytest.mark.parametrize("brief", [False, True])
+def test_what_to_do_is_wrapped_between_words_and_its_command_is_not(brief: bool) -> None:
+    told = on_terminal("recovery-line", FLINK, *(["--brief"] if brief else []), columns=50).out
+    assert told.replace("\n", " ").count(" of a folder that was moved they are not found. ") == (1 if brief else 2)
+    assert [line for line in told.splitlines() if len(line) > 50 and line != COMMAND] == []
+
+
+def test_sentences_of_a_runbook_are_wrapped_between_words_and_its_commands_are_not() -> None:
+    told = on_terminal("runbook", FLINK, columns=60).out.splitlines()
+    assert [line for line in told if len(line) > 60 and not line.startswith(" " * 7)] == []
+    assert f'       {COMMAND} "$@"' in told
+    at = told.index("1. Stop what still runs, with care: an instance that comes")
+    assert told[at + 1] == "   back by itself writes to the folder while it is read,"
+
+
 def test_an_answer_that_fits_is_told_once() -> None:
     told = on_terminal("recovery-line", FLINK, lines=200).out
     assert told.count(told.splitlines()[0] + "\n") == 1
