@@ -25,10 +25,11 @@ _COPY = "on a copy of the checkpoint"
 
 
 class Fact(NamedTuple):
-    """A finding, and whether it makes a restart of the query fail."""
+    """A finding; whether it makes a restart of the query fail, or go on without batches that are not done."""
 
     finding: Finding
     stops: bool = False
+    skips: bool = False
 
 
 def sorted_findings(facts: Iterable[Fact]) -> tuple[Finding, ...]:
@@ -221,7 +222,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
             f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
             f"the offsets above {first}."
         )
-        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message))
+        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message), skips=True)
 
 
 def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
