@@ -50,8 +50,8 @@ def test_columns_stay_where_a_word_is_cut_twice_at_the_most() -> None:
 
 
 def test_rows_become_records_where_columns_would_take_more_lines() -> None:
-    spans = (("the whole", "0.073 to 0.0876 s", "0.073 to 12.8 s"), ("join/0", "0.061 to 0.0732 s", "0.073 to 6.4546 s"))
-    assert laid_out(Section("Time", ("of", "restore", "ready"), spans), 36) == [
+    rows = ("the whole", "0.073 to 0.0876 s", "0.073 to 12.8 s"), ("join/0", "0.061 to 0.0732 s", "0.073 to 6.4546 s")
+    assert laid_out(Section("Time", ("of", "restore", "ready"), rows), 36) == [
         "the whole",
         "  restore: 0.073 to 0.0876 s;",
         "  ready: 0.073 to 12.8 s",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,13 @@ def test_a_pager_that_is_not_there_is_one_line() -> None:
     ended = on_terminal("recovery-line", FLINK, "--pager", PAGER="no-such-pager -x")
     assert ended.code == 2
     assert ended.out.startswith("cklog: --pager: $PAGER is no-such-pager -x: No such file")
+
+
+def test_ids_are_cut_in_what_to_do_as_everywhere_else(tmp_path: Path) -> None:
+    folder = shutil.copytree(FLINK, tmp_path / "run")
+    for metadata in folder.rglob("_metadata"):
+        metadata.unlink()
+    told = on_terminal("recovery-line", folder, "--brief").out
+    assert told.startswith("Indeterminate: 125c88b9, aba3f4bf have each begun several checkpoints, and none\nof them")
+    assert "\n125c88b9: undetermined: look for files called _metadata.\n" in told
+    assert re.search("[0-9a-f]{32}", told) is None
