@@ -215,11 +215,11 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
     first = max(c + 1, min(logs.offsets, default=0))
     if o > first:
-        which = f"{first}" if first == o - 1 else f"{first} to {o - 1}"
+        which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
         message = (
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
             f"skips {which}: what they had not finished is lost, and whoever runs them again by hand may double it. "
-            f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
+            f"Find out from the sink whether it has {those} {which}; if so put the commits back, else {_COPY} remove "
             f"the offsets above {first}."
         )
         yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message), skips=True)
