@@ -50,13 +50,15 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
     notes += recovery_notes(line.recovery_time)
     commands = [run.command for run in line.runs if run.command]
     lead = tuple(_action_sentences(line))
+    facts = () if commands else tuple(line_steps(line))
     return View(
         line_headline(line, answer.verdict),
         tuple(s for s in sections if s.rows),
         tuple(notes),
         figures=("\n".join(commands),) if commands else (),
         lead=lead,
-        steps=(*lead, *(commands or line_steps(line))),
+        steps=(*lead, *(commands or facts)),
+        sentences=frozenset((*lead, *facts)),
     )
 
 

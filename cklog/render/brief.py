@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cklog.model.findings import Finding
 from cklog.model.wording import many
-from cklog.render.text import visible, visible_lines
+from cklog.render.text import visible, visible_lines, wrapped_lines
 from cklog.render.view import View
 
 _SCREEN = 24
@@ -29,15 +29,15 @@ def brief_text(
     width, height : of the terminal; None where the output is none
     """
     room = (height or _SCREEN) - 1  # one is the shell's, for its next prompt
-    lines = [_Line(text, "bold") for text in _wrapped(headline, width)]
+    lines = [_Line(text, "bold") for text in wrapped_lines(headline, width)]
     room -= len(lines)
-    steps = _fitting(shown.steps, room - 2 if findings else room, width)
+    steps = _fitting(_shown_steps(shown, width), room - 2 if findings else room, width)
     left = len(shown.steps) - len(steps)
-    lines += map(_Line, map(visible_lines, steps))
+    lines += [_Line(text) for step in steps for text in step]
     lines += [_Line(f"and {left} more: without --brief")] if left else []
     room -= sum(_lines_taken(step, width) for step in steps) + bool(left)
     grave = [f for f in findings if f.severity != "info"]
-    told = [_wrapped(f"{f.severity} [{f.id}] {visible(f.message)}", width) for f in grave]
+    told = [wrapped_lines(f"{f.severity} [{f.id}] {visible(f.message)}", width) for f in grave]
     kept = 0
     while kept < len(told) and len(told[kept]) <= room - 1:
         lines += [_Line(text, "", grave[kept].severity if i == 0 else "") for i, text in enumerate(told[kept])]
@@ -50,9 +50,9 @@ def brief_text(
 
 def verdict_again(headline: str, shown: View, width: int | None, color: bool) -> str:
     """Write what ends an answer that is longer than the screen: its first sentence again, and what to do."""
-    lines = [_Line(text, "bold") for text in _wrapped(headline, width)]
-    steps = _fitting(shown.steps, _SCREEN // 3, width)
-    return "\n" + _printed([*lines, *map(_Line, map(visible_lines, steps))], color)
+    lines = [_Line(text, "bold") for text in wrapped_lines(headline, width)]
+    steps = _fitting(_shown_steps(shown, width), _SCREEN // 3, width)
+    return "\n" + _printed([*lines, *(_Line(text) for step in steps for text in step)], color)
 
 
 class _Line(NamedTuple):
@@ -77,26 +77,25 @@ def _printed(lines: Sequence[_Line], color: bool) -> str:
     return out.getvalue()
 
 
-def _wrapped(text: str, width: int | None) -> list[str]:
-    """A sentence in lines of a terminal, between words."""
-    if width is None:
-        return [text]
-    from rich.console import Console
-    from rich.text import Text
+def _shown_steps(shown: View, width: int | None) -> list[list[str]]:
+    """What to do, each step in lines: sentences are wrapped, commands are not."""
+    rooms = [width if step in shown.sentences else None for step in shown.steps]
+    return [
+        [line for text in visible_lines(step).split("\n") for line in wrapped_lines(text, room)]
+        for step, room in zip(shown.steps, rooms, strict=True)
+    ]
 
-    return [str(line).rstrip() for line in Text(text).wrap(Console(width=width), width)]
 
-
-def _lines_taken(text: str, width: int | None) -> int:
-    """How many lines of a terminal a text takes that is not wrapped between words."""
+def _lines_taken(step: Sequence[str], width: int | None) -> int:
+    """How many lines of a terminal a step takes, of which those that are too long are not wrapped between words."""
     from rich.cells import cell_len
 
-    return 1 if width is None else max(1, math.ceil(cell_len(text) / width))
+    return len(step) if width is None else sum(max(1, math.ceil(cell_len(text) / width)) for text in step)
 
 
-def _fitting(texts: Sequence[str], room: int, width: int | None) -> list[str]:
+def _fitting(texts: Sequence[list[str]], room: int, width: int | None) -> list[list[str]]:
     """The first texts that fit in `room` lines; one line is left to say that there are more, if there are."""
-    kept: list[str] = []
+    kept: list[list[str]] = []
     taken = 0
     for i, text in enumerate(texts):
         taken += _lines_taken(text, width)

@@ -16,8 +16,8 @@ from cklog.model.verdict import Answer
 from cklog.render.brief import brief_text, verdict_again
 from cklog.render.markdown import markdown_text
 from cklog.render.short_ids import with_short_ids
-from cklog.render.text import visible, visible_cell, visible_json, visible_lines
-from cklog.render.view import Section, View, headline_of, view
+from cklog.render.text import visible, visible_cell, visible_json, visible_lines, wrapped_lines
+from cklog.render.view import MOST_ROWS, Section, View, headline_of, view
 from cklog.version import __version__
 
 FORMATS = ("table", "json", "jsonl", "csv", "md", "kv", "env")
@@ -226,9 +226,12 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
     console.print(Text(visible(headline_of(shown, findings)), style="bold"))
     for sentence in shown.lead:
         console.print(Text(visible(sentence)))
+    sentences = set(map(visible, shown.sentences))
     for figure in shown.figures:
         console.print()
-        console.print(Text(visible_lines(figure)), soft_wrap=True)
+        for line in visible_lines(figure).split("\n"):
+            lines = wrapped_lines(line, width if line in sentences else None)
+            console.print(Text("\n".join(lines)), soft_wrap=True)
     for section in shown.sections:
         console.print()
         console.print(Text(visible(section.title), style="bold"))
@@ -259,8 +262,8 @@ _GAP, _NARROW_GAP = 3, 2
 def _fitting_table(section: Section, width: int | None) -> Any:
     """A table that fits a terminal of `width` columns.
 
-    Where it is too wide, columns wrap between words, and where they cannot, each row becomes a record. Where it fits it
-    is laid out here: rich takes seconds for ten thousand rows.
+    Where it is too wide, columns wrap between words; where they cannot, or take more lines so, each row becomes a
+    record. Where it fits it is laid out here: rich takes seconds for ten thousand rows.
     """
     names = tuple(map(visible, section.columns))
     rows = [[visible(str(cell)) for cell in row] for row in section.rows]
@@ -273,9 +276,20 @@ def _fitting_table(section: Section, width: int | None) -> Any:
     if width is None or sum(natural) + _GAP * (len(natural) - 1) <= width:
         return _unwrapped_table(names, rows, natural, numeric)
     widths = _narrow_widths(columns, natural, width)
-    if widths:
-        return _wrapping_table(names, rows, widths, numeric)
-    return _records(names, rows, width)
+    records = _records(names, rows, width)
+    if not widths:
+        return records
+    some = rows[:MOST_ROWS]
+    taken = _height(_wrapping_table(names, some, widths, numeric), width)
+    higher = taken > _height(_records(names, some, width), width)
+    return records if higher else _wrapping_table(names, rows, widths, numeric)
+
+
+def _height(shown: Any, width: int) -> int:
+    """How many lines of a terminal something takes."""
+    from rich.console import Console
+
+    return len(Console(width=width).render_lines(shown))
 
 
 def _text_width(text: str) -> int:
@@ -351,12 +365,12 @@ def _records(names: tuple[str, ...], rows: list[list[str]], width: int) -> Any:
         for name, cell in zip(names[1:], row[1:], strict=True):
             if cell == "-":
                 continue
-            pair = f"{name} {cell}"
-            if line and _text_width(f"{line}, {pair},") > width - _INDENT:
-                shown.append(_indented(f"{line},", width))
+            pair = f"{name}: {cell}"
+            if line and _text_width(f"{line}; {pair};") > width - _INDENT:
+                shown.append(_indented(f"{line};", width))
                 line = pair
             else:
-                line = f"{line}, {pair}" if line else pair
+                line = f"{line}; {pair}" if line else pair
         shown.append(_indented(line, width) if line else "")
     shown.right_crop(1)
     return shown
@@ -367,10 +381,4 @@ _INDENT = 2
 
 def _indented(text: str, width: int) -> str:
     """A text in lines that fit, between words where there are any."""
-    from rich.console import Console
-    from rich.text import Text
-
-    if _text_width(text) <= width - _INDENT:
-        return f"{' ' * _INDENT}{text}\n"
-    lines = Text(text).wrap(Console(width=width), width - _INDENT)
-    return "".join(f"{' ' * _INDENT}{str(line).rstrip()}\n" for line in lines)
+    return "".join(f"{' ' * _INDENT}{line}\n" for line in wrapped_lines(text, width - _INDENT))

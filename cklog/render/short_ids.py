@@ -40,6 +40,9 @@ def with_short_ids(shown: View, findings: Sequence[Finding]) -> tuple[View, tupl
         headline=cut(shown.headline),
         notes=tuple(map(cut, shown.notes)),
         sections=tuple(map(cut_section, shown.sections)),
+        lead=tuple(map(cut, shown.lead)),
+        steps=tuple(cut(step) if step in shown.sentences else step for step in shown.steps),
+        sentences=shown.sentences.union(map(cut, shown.sentences)),
     )
     return view, tuple(replace(finding, message=cut(finding.message)) for finding in findings)
 

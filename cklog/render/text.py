@@ -111,3 +111,31 @@ def _masked_string(found: re.Match[str]) -> str:
     text = json.loads(found[0], strict=False)
     shown = masked(text)
     return found[0] if shown == text else json.dumps(shown, ensure_ascii=False)
+
+
+_BEGINNING = re.compile(r"( +)|()[0-9]+[.] ")
+_HANGING = 3
+"""What the further lines of an indented sentence, or of an item of a list, are indented by."""
+
+
+def wrapped_lines(text: str, width: int | None) -> list[str]:
+    """Return a sentence in lines of a terminal, between words; those that follow hang below an item.
+
+    >>> wrapped_lines("1. Stop what still runs", 16), wrapped_lines("no line is left", 8)
+    (['1. Stop what', '   still runs'], ['no line', 'is left'])
+    """
+    if width is None:
+        return [text]
+    from rich.console import Console
+    from rich.text import Text
+
+    def lines(part: str, room: int) -> list[str]:
+        return [str(line).rstrip() for line in Text(part).wrap(Console(width=room), room)]
+
+    begins = _BEGINNING.match(text)
+    margin = 0 if begins is None else len(begins[1] or "") + _HANGING
+    if not 0 < margin <= width // 2:
+        return lines(text, width)
+    first = lines(text, width)[0]
+    rest = text[len(first) :].lstrip()
+    return [first, *(" " * margin + line for line in (lines(rest, width - margin) if rest else ()))]

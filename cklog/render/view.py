@@ -35,6 +35,7 @@ class View:
     `lead` : sentences that follow the headline: what to do
     `figures` : commands and drawings as text, which follow these
     `steps` : what to do, a line each: commands to paste as they are, or what is restored and read again
+    `sentences` : lines of figures and steps that a terminal wraps between words; all others are pasted, or drawn
     `data` : what CSV and JSON lines hold if that is not the first section; made when it is asked for, if it is long
     """
 
@@ -45,6 +46,7 @@ class View:
     data: Section | Callable[[], Section] | None = None
     lead: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    sentences: frozenset[str] = frozenset()
 
 
 def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
+from cklog.model.actions import RunAction
 from cklog.model.wording import many
 from cklog.render.markdown import fenced, finding_line, markdown_section
 from cklog.render.text import escaped_markdown, visible
@@ -77,9 +79,7 @@ def as_message(composed: Composed) -> str:
     """Write the verdict, commands to paste and the worst findings in what a message of a chat holds."""
     report = composed.answer.result
     first = f"**{escaped_markdown(_cut(verdict_line(composed), 500))}**"
-    blocks = [f"{escaped_markdown(run.run or run.path)}: {run.action}" for run in report.runs if len(report.runs) > 1]
-    commands = [run.command for run in report.runs if run.command]
-    blocks += ["\n".join(fenced(visible(command), "sh")) for command in commands]
+    blocks = [block for run in report.runs for block in _run_blocks(run, alone=len(report.runs) == 1)]
     grave = [f for f in all_findings(composed) if f.severity != "info"]
     blocks += [_cut(finding_line(finding), 240) for finding in grave]
     last = f"All of it: `{command_line(composed).replace('`', '')}`"
@@ -93,6 +93,16 @@ def as_message(composed: Composed) -> str:
     left = len(blocks) - len(kept)
     more = [f"And {many(left, 'line')} more."] if left else []
     return "\n".join([first, *kept, *more, last]) + "\n"
+
+
+def _run_blocks(run: RunAction, alone: bool) -> Iterator[str]:
+    """Yield what to do about a run, or to mind before its command is pasted; then the command."""
+    words = [] if alone else [run.run or run.path, run.action]
+    words += [f"{'Mind: ' if run.command else ''}{run.note}"] if run.note else []
+    told = ": ".join(words)
+    command = "\n".join(fenced(visible(run.command), "sh")) if run.command else ""
+    text = f"{escaped_markdown(f'{told[:1].upper()}{told[1:]}' if alone else told)}." if told else ""
+    yield "\n".join(part for part in (text, command) if part)
 
 
 def _cut(text: str, most: int) -> str:

@@ -6,7 +6,7 @@ from cklog.model.actions import MEANINGS
 from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, cut_section
 from cklog.report.model import Report
-from cklog.runbook.view import step_figures, step_title
+from cklog.runbook.view import step_figures, step_sentences, step_title
 
 
 def report_view(answer: Answer[Report]) -> View:
@@ -23,9 +23,11 @@ def report_view(answer: Answer[Report]) -> View:
         cut_section("Parts", ("part", "state", "verdict", "exit", "why it is left out"), parts),
         cut_section("Findings of other parts than the line", ("severity", "id", "subject"), findings),
     ]
+    steps = () if book is None else tuple(f"{step.number}. {step_title(book, step)}" for step in book.steps)
     return View(
         f"Action: {report.action} ({MEANINGS[report.action]}). {report.summary}".rstrip(),
         tuple(s for s in sections if s.rows),
         figures=figures,
-        steps=() if book is None else tuple(f"{step.number}. {step_title(book, step)}" for step in book.steps),
+        steps=steps,
+        sentences=step_sentences(figures).union(steps),
     )

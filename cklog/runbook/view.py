@@ -18,12 +18,22 @@ def runbook_view(answer: Answer[Runbook]) -> View:
     """Show the steps, each with its commands; rows are for CSV and JSON lines."""
     book = answer.result
     data = Section("Steps", _COLUMNS, tuple(_row(step) for step in book.steps))
-    return View(_headline(book), (), figures=step_figures(book), data=data)
+    figures = step_figures(book)
+    return View(_headline(book), (), figures=figures, data=data, sentences=step_sentences(figures))
 
 
 def step_figures(book: Runbook) -> tuple[str, ...]:
     """Return what is set before the first step, and every step, as blocks of lines."""
     return _before(book), *(_step_text(book, step) for step in book.steps)
+
+
+def step_sentences(figures: tuple[str, ...]) -> frozenset[str]:
+    """Return the lines of such blocks that are read, not pasted."""
+    return frozenset(line for block in figures for line in block.splitlines() if not line.startswith(_PASTED))
+
+
+_PASTED = " " * 7
+"""What a line that is pasted begins with."""
 
 
 def _before(book: Runbook) -> str:
@@ -116,4 +126,4 @@ def _step_text(book: Runbook, step: Step) -> str:
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"       {line}" for line in text.splitlines())
+    return "\n".join(f"{_PASTED}{line}" for line in text.splitlines())

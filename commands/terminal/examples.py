@@ -79,7 +79,8 @@ _READS = _ANSWERED | _JUDGED | _REFUSED | _UNWRITTEN
 _EXITS: Mapping[str, Mapping[int, str | None]] = {
     "": _UNRECOVERABLE,
     **dict.fromkeys(
-        ("recovery-line", "replay", "runbook", "impact", "graph", "z-cycles", "chain", "rounds"), _UNRECOVERABLE
+        ("recovery-line", "replay", "report", "runbook", "impact", "graph", "z-cycles", "chain", "rounds"),
+        _UNRECOVERABLE,
     ),
     "verify": {
         0: "proved: the line is consistent and can be restored",

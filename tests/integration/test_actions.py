@@ -212,6 +212,20 @@ def test_an_offset_file_at_which_streams_stops_is_repaired_first(tmp_path: Path)
     assert "/0_0" in run["command"]
 
 
+@pytest.mark.parametrize("lost", [(0, 1, 2, 3, 4, 5), (4, 5)])
+def test_a_spark_query_that_would_skip_batches_is_repaired_first(tmp_path: Path, lost: tuple[int, ...]) -> None:
+    """Spark runs the newest planned batch, and none of those before it that have no commit."""
+    folder = copy_of("spark-wordcount", tmp_path)
+    for batch in lost:
+        (folder / "ck" / "commits" / str(batch)).unlink()
+        (folder / "ck" / "commits" / f".{batch}.crc").unlink(missing_ok=True)
+    code, found = answered(folder)
+    run = found["result"]["runs"][0]
+    assert (code, run["action"], run["lost"], run["command"]) == (3 if lost[0] else 4, "repair-first", None, None)
+    assert run["note"] == "the findings say what to mend before the query is started again"
+    assert run["blocked_by"] == [f"missing-batch-file ck/commits/{lost[0]}"]
+
+
 def test_what_a_broker_cuts_at_damage_is_copied_first(tmp_path: Path) -> None:
     """A batch of which not even the head can be believed: what its bytes hold may be read by other means, once."""
     folder = copy_of("kafka-broker", tmp_path)

@@ -26,10 +26,11 @@ _STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 class Fact(NamedTuple):
-    """A finding, and whether it makes a restart of the query fail."""
+    """A finding; whether it makes a restart of the query fail, or go on without batches that are not done."""
 
     finding: Finding
     stops: bool = False
+    skips: bool = False
 
 
 def sorted_findings(facts: Iterable[Fact]) -> tuple[Finding, ...]:
@@ -225,11 +226,11 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
     first = max(c + 1, min(logs.offsets, default=0))
     if o > first:
-        which = f"{first}" if first == o - 1 else f"{first} to {o - 1}"
+        which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
         message = (
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
             f"skips {which}: what they had not finished is lost, and whoever runs them again by hand may double it. "
-            f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
+            f"Find out from the sink whether it has {those} {which}; if so put the commits back, else {_COPY} remove "
             f"the offsets above {first}."
         )
         if names_states(logs):
@@ -238,7 +239,8 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
                 f"checkpoint format 2 {commits}/{o - 1} alone names the states on which batch {o} stands. Put the "
                 f"commits back from a backup{_or_go_back(logs)}."
             )
-        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message), names_states(logs))
+        finding = file_finding("missing-batch-file", "error", f"{commits}/{first}", message)
+        yield Fact(finding, stops=names_states(logs), skips=not names_states(logs))
 
 
 def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:

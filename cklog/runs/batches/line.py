@@ -159,7 +159,7 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
 
 def _run_action(plan: BatchPlan) -> RunAction:
     """What to do about the query: a restart is the query's own program; going back removes files first, on a copy."""
-    to_repair = plan.fails or bool(plan.remove)
+    to_repair = plan.fails or plan.skips or bool(plan.remove)
     times = {b.batch: b.time for b in plan.batches}
     newest = max((b.batch for b in plan.batches if b.committed), default=None)
     last = max((t for t in times.values() if t is not None), default=None)
@@ -177,7 +177,7 @@ def _run_action(plan: BatchPlan) -> RunAction:
         note=_note(plan),
         read_again=sum(n for n in known if n is not None),
         reads_more=bool(plan.lost_plans) or (plan.planned is not None and None in known),
-        lost=None if plan.fails else 0,
+        lost=None if plan.fails or plan.skips else 0,
         doubled=None if plan.lost_plans or (plan.sink_has_planned is None and plan.planned is not None) else 0,
     )
 
@@ -212,7 +212,7 @@ def _note(plan: BatchPlan) -> str:
             listed = "all of this, folders whole" if shown else f"{listed}, and the folders {folders} whole"
         log = "" if plan.sink is not None else ", and the same batches from a file sink's log, if there is one"
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
-    if plan.fails:
+    if plan.fails or plan.skips:
         return "the findings say what to mend before the query is started again"
     stateless = "; it must be one that keeps no state: no state folder is here" if not plan.stores else ""
     return f"start the query's own program again, with this checkpointLocation{stateless}"

@@ -45,7 +45,8 @@ class BatchPlan:
     `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
     file sink, None if none was found; `sink_has_planned` whether its log already lists the batch in flight.
     `lost_plans` are batches in flight whose plans are gone: they are planned afresh, perhaps with another range.
-    `fails`: a restart of the query stops with an error, as the files are now.
+    `fails`: a restart of the query stops with an error, as the files are now; `skips`: it goes on, without batches that
+    nothing says are done.
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
     state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
@@ -74,6 +75,7 @@ class BatchPlan:
     remove_folders: tuple[str, ...] = ()
     removed_to: int | None = None
     state_bytes: int | None = None
+    skips: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ def plan_of(
         remove_folders=() if blocked else tuple(sorted(folders)),
         removed_to=removed_to,
         state_bytes=judged.bytes,
+        skips=any(fact.skips for fact in lasting),
     )
 
 

@@ -247,7 +247,10 @@ class SnapshotLine:
             return f"What was asked for cannot be restored: {'; '.join(plan.refused)}."
         lost = [self._label(group) for group in plan.groups if has_lost_metadata(group)]
         if lost:
-            return f"Indeterminate: {first_few(lost, 3)} has begun several checkpoints, and none of them has metadata."
+            have = "has" if len(lost) == 1 else "have each"
+            return (
+                f"Indeterminate: {first_few(lost, 3)} {have} begun several checkpoints, and none of them has metadata."
+            )
         unsure = [j for group in plan.groups for j in group.snapshots if j.verdict == "unchecked"]
         if unsure:
             also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""

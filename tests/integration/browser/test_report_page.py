@@ -89,6 +89,14 @@ def test_it_opens_offline_and_without_an_error(browser: webdriver.Chrome, tmp_pa
     assert script(browser, "return document.documentElement.scrollWidth <= innerWidth") is True
 
 
+def test_on_a_phone_cells_keep_their_words_and_tables_scroll(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    browser.set_window_size(500, 900)
+    opened(browser, tmp_path, "sample_logs/spark-wordcount")
+    lines = "const cell = arguments[0]; return (cell.clientHeight - 8) / parseFloat(getComputedStyle(cell).lineHeight)"
+    assert script(browser, lines, one(browser, "td")) < 5  # a UUID, which may break at its hyphens
+    assert script(browser, "return document.documentElement.scrollWidth <= innerWidth") is True
+
+
 def test_zoom_hover_click_slider_and_filter(browser: webdriver.Chrome, tmp_path: Path) -> None:
     opened(browser, tmp_path, "sample_logs/uncoordinated-join")
     width = "return document.querySelector('#stage svg').getBoundingClientRect().width"

@@ -31,14 +31,14 @@ def laid_out(section: Section, width: int) -> list[str]:
 def test_rows_become_records_where_words_would_be_cut_to_shreds() -> None:
     assert laid_out(WIDE, 44) == [
         "a/0",
-        "  checkpoint 13, rolled no,",
-        "  uri",
+        "  checkpoint: 13; rolled: no;",
+        "  uri:",
         "  file:/srv/" + "x" * 32,
         "  " + "x" * 42,
         "  " + "x" * 16,
         "b/0",
-        "  checkpoint 7,",
-        "  uri",
+        "  checkpoint: 7;",
+        "  uri:",
         "  file:/srv/" + "y" * 32,
         "  " + "y" * 42,
         "  " + "y" * 16,
@@ -47,6 +47,18 @@ def test_rows_become_records_where_words_would_be_cut_to_shreds() -> None:
 
 def test_columns_stay_where_a_word_is_cut_twice_at_the_most() -> None:
     assert laid_out(WIDE, 80)[0].split() == ["subtask", "checkpoint", "rolled", "uri"]
+
+
+def test_rows_become_records_where_columns_would_take_more_lines() -> None:
+    rows = ("the whole", "0.073 to 0.0876 s", "0.073 to 12.8 s"), ("join/0", "0.061 to 0.0732 s", "0.073 to 6.4546 s")
+    assert laid_out(Section("Time", ("of", "restore", "ready"), rows), 36) == [
+        "the whole",
+        "  restore: 0.073 to 0.0876 s;",
+        "  ready: 0.073 to 12.8 s",
+        "join/0",
+        "  restore: 0.061 to 0.0732 s;",
+        "  ready: 0.073 to 6.4546 s",
+    ]
 
 
 @pytest.mark.parametrize("columns", [30, 44, 60, 80])

@@ -89,6 +89,18 @@ def test_markdown_begins_with_what_to_do_and_a_message_fits_a_chat(name: str) ->
     assert str(REPOSITORY) not in whole.out
 
 
+def test_a_message_says_where_its_command_belongs_and_what_to_do_where_there_is_none(tmp_path: Path) -> None:
+    folder = shutil.copytree("sample_logs/spark-wordcount", tmp_path / "run")
+    (folder / "ck" / "state" / "0" / "0" / "6.delta").unlink()
+    message = cklog("report", folder, "--format", "md", "--brief").out.splitlines()
+    assert message[1:3] == [
+        "Mind: in a copy of this folder: remove these files; then start the query on the copy.",
+        "```sh",
+    ]
+    message = cklog("report", "sample_logs/cec-aggregate", "--format", "md", "--brief").out.splitlines()
+    assert message[1] == "Start every subtask with its checkpoint of the line."
+
+
 @pytest.mark.parametrize("name", ["uncoordinated-join", "uncoordinated-join-parquet", "spark-wordcount"])
 def test_the_line_of_a_report_is_proved(name: str) -> None:
     proof = told(f"sample_logs/{name}")["result"]["proof"]

@@ -95,6 +95,7 @@ def test_options_are_in_groups(name: str) -> None:
     ("args", "code"),
     [
         (("recovery-line", "sample_logs/uncoordinated-join", "--at", "join/0=5"), 4),
+        (("report", "sample_logs/uncoordinated-join", "--at", "join/0=5"), 4),
         (("extent", "sample_logs/cec-aggregate", "--operator", "agg1", "--max-extent", "1"), 3),
         (("impact", "sample_logs/odysseus-precise", "--recovery", "rollback", "--checkpoint", "unknown"), 5),
         (("chain", "sample_logs/no-such-folder"), 66),

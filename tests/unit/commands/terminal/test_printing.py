@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,21 @@ def test_a_long_answer_ends_in_its_verdict_and_its_command() -> None:
     assert told[-1] == COMMAND
 
 
+@pytest.mark.parametrize("brief", [False, True])
+def test_what_to_do_is_wrapped_between_words_and_its_command_is_not(brief: bool) -> None:
+    told = on_terminal("recovery-line", FLINK, *(["--brief"] if brief else []), columns=50).out
+    assert told.replace("\n", " ").count(" of a folder that was moved they are not found. ") == (1 if brief else 2)
+    assert [line for line in told.splitlines() if len(line) > 50 and line != COMMAND] == []
+
+
+def test_sentences_of_a_runbook_are_wrapped_between_words_and_its_commands_are_not() -> None:
+    told = on_terminal("runbook", FLINK, columns=60).out.splitlines()
+    assert [line for line in told if len(line) > 60 and not line.startswith(" " * 7)] == []
+    assert f'       {COMMAND} "$@"' in told
+    at = told.index("1. Stop what still runs, with care: an instance that comes")
+    assert told[at + 1] == "   back by itself writes to the folder while it is read,"
+
+
 def test_an_answer_that_fits_is_told_once() -> None:
     told = on_terminal("recovery-line", FLINK, lines=200).out
     assert told.count(told.splitlines()[0] + "\n") == 1
@@ -105,3 +122,13 @@ def test_a_pager_that_is_not_there_is_one_line() -> None:
     ended = on_terminal("recovery-line", FLINK, "--pager", PAGER="no-such-pager -x")
     assert ended.code == 2
     assert ended.out.startswith("cklog: --pager: $PAGER is no-such-pager -x: No such file")
+
+
+def test_ids_are_cut_in_what_to_do_as_everywhere_else(tmp_path: Path) -> None:
+    folder = shutil.copytree(FLINK, tmp_path / "run")
+    for metadata in folder.rglob("_metadata"):
+        metadata.unlink()
+    told = on_terminal("recovery-line", folder, "--brief").out
+    assert told.startswith("Indeterminate: 125c88b9, aba3f4bf have each begun several checkpoints, and none\nof them")
+    assert "\n125c88b9: undetermined: look for files called _metadata.\n" in told
+    assert re.search("[0-9a-f]{32}", told) is None
