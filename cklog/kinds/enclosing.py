@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from cklog.errors import CklogError
 from cklog.kinds.opening import holds_run, runs_of
+from cklog.local_files import Trouble
 from cklog.storage import Root
 
 PARTS: Mapping[str, str] = {
@@ -58,7 +59,9 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
     for levels in range(1, _DEPTH + 1):
         formats = [name for name, parts in PARTS.items() if source in ("", name) and re.fullmatch(parts, part)]
         if formats:
-            yield (replace(root, path=_shortened(root.path, levels)) if "://" not in root.path else above), formats
+            path = _shortened(root.path, levels) if "://" not in root.path else above.path
+            # with its own trouble: what cannot be looked at beside PATH takes nothing from what is said of PATH
+            yield replace(above, path=path, trouble=Trouble()), formats
         above, name = above.parent()
         if not name:
             return

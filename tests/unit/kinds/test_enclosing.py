@@ -106,3 +106,13 @@ def test_a_part_named_from_inside_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(SAMPLES / "spark-wordcount" / "ck" / "offsets")
     assert cklog("inspect").err.startswith(". is a part of the run ")
     assert cklog("inspect", "3").err.startswith("3 is a part of the run .. (spark-checkpoint)")
+
+
+def test_what_cannot_be_looked_at_beside_a_folder_is_none_of_it(tmp_path: Path) -> None:
+    """It is called as a part of a Flink job is, so its parent is listed, in which a link leads out."""
+    (tmp_path / "shared" / "notes").mkdir(parents=True)
+    (tmp_path / "shared" / "notes" / "a.txt").write_text("no run\n")
+    (tmp_path / "elsewhere").symlink_to("/")
+    root = Root(str(tmp_path / "shared" / "notes"))
+    assert enclosing_run(root) is None
+    assert not root.trouble.links
