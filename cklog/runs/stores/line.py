@@ -280,10 +280,11 @@ def _refuse(question: Question) -> None:
 
 
 def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
-    """At the lowest next offset of the stores that have one; initial if there is none."""
+    """At the lowest next offset of the stores that have one; initial if there is none, and none if one is not known."""
     rows = list(restores)
+    unknown = any(r.start == "unknown" for r in rows)
     starts = [r.restore_from for r in rows if r.start == "checkpoint" and r.restore_from is not None]
-    if not starts:
+    if unknown or not starts:
         return LineEntry(
             operator=task.operator,
             subtask=task.partition,
@@ -292,7 +293,7 @@ def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
             uri=task.path,
             rolled_back=False,
             job=task.application,
-            state="stored" if any(r.start == "unknown" for r in rows) else "initial",
+            state="stored" if unknown else "initial",
         )
     return LineEntry(
         operator=task.operator,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tempfile
 from typing import Any
@@ -113,8 +114,9 @@ def test_exit_codes_are_those_of_the_help(args: tuple[str, ...], code: int, monk
 
 def test_arguments_have_the_names_that_the_documents_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert cklog("diff", "-h").out.startswith("Usage: cklog diff [OPTIONS] [BEFORE] {AFTER}\n")
-    assert cklog("scan", "-h").out.startswith("Usage: cklog scan [OPTIONS] [ROOT] [ROOT]...\n")
+    # how they are bracketed differs by version of typer
+    assert re.match(r"Usage: cklog diff \[OPTIONS\] \W*BEFORE\W+AFTER\W*\n", cklog("diff", "-h").out)
+    assert re.match(r"Usage: cklog scan \[OPTIONS\] \W*ROOT\W+ROOT\W*\n", cklog("scan", "-h").out)
 
 
 def test_a_help_promises_no_exit_code_that_never_comes() -> None:

@@ -325,3 +325,14 @@ def test_the_sample_gives_its_expected_answer(monkeypatch: pytest.MonkeyPatch) -
         "store-beyond-log": "error",
         "no-store-checkpoint": "warning",
     }
+
+
+def test_a_task_with_a_store_that_nobody_read_is_at_no_offset(tmp_path: Path) -> None:
+    """The lowest offset of its stores may be that one's: the others' is no bound."""
+    folder = usual(tmp_path / "run")
+    big = folder / "1_2" / "rocksdb" / "counts-big"
+    big.rename(tmp_path / "there")
+    big.symlink_to(tmp_path / "there")
+    answer = opened(folder).recovery_line(Question())
+    assert [(e.checkpoint, e.state) for e in answer.result.line if e.operator == "1"] == [(None, "stored")]
+    assert rows(answer)["1/2", "big"][:2] == ("checkpoint", 100)
