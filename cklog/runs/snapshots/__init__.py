@@ -1,6 +1,7 @@
 """A run given as snapshots of whole jobs (Flink), each a consistent line by itself.
 
 * `verdicts`: which snapshots can be restored, and what keeps the others from it
+* `order`: which numbers what sources have read contradicts
 * `contents`: what looking into state files shows
 * `lineage`: which job goes on from which
 * `generations`: which job is a restart of which by what it holds

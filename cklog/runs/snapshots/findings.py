@@ -59,12 +59,19 @@ def snapshot_findings(
 
 
 def _misnumbered(j: JudgedSnapshot, chosen: Sequence[JudgedSnapshot | None]) -> Finding:
-    """A folder's name and the number inside that disagree; an error if it is, or may be, the newest that is whole."""
+    """A number inside that something else contradicts; an error if it is, or may be, the newest that is whole."""
     newest = any(one is None or one is j or max(j.numbers) > (one.id or 0) for one in chosen)
-    message = (
-        f"{name_of(j)} holds the metadata of checkpoint {j.numbers[1]}: the folder was renamed, or a bit of the number "
-        f"is wrong, and neither is believed: it counts as checkpoint {j.id}"
-    )
+    if j.order:
+        message = (
+            f"{name_of(j)} says that it is checkpoint {j.numbers[0]}, and its sources are "
+            f"{'behind' if j.numbers[0] > j.numbers[1] else 'beyond'} those of {j.order}: a bit of the number is "
+            f"wrong, or the job went back, and neither is believed: it counts as checkpoint {j.id}"
+        )
+    else:
+        message = (
+            f"{name_of(j)} holds the metadata of checkpoint {j.numbers[1]}: the folder was renamed, or a bit of the "
+            f"number is wrong, and neither is believed: it counts as checkpoint {j.id}"
+        )
     if newest and all(one is not j for one in chosen):
         message += f". If it is checkpoint {max(j.numbers)}, it is newer than what is restored"
     severity: Severity = "error" if newest else "warning"

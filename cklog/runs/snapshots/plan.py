@@ -22,7 +22,8 @@ from cklog.runs.snapshots.findings import (
     snapshot_findings,
 )
 from cklog.runs.snapshots.lineage import Candidates, candidates, has_lost_metadata, owners_of
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey, survey
+from cklog.runs.snapshots.order import survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey
 
 
 @dataclass(frozen=True, slots=True)

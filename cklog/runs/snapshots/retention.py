@@ -20,8 +20,9 @@ from cklog.runs.snapshots.findings import (
 )
 from cklog.runs.snapshots.kept import chosen_snapshots, mendable_snapshots, snapshot_pinned, times_told
 from cklog.runs.snapshots.lineage import candidates, lost
+from cklog.runs.snapshots.order import survey
 from cklog.runs.snapshots.plan import newest_of
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 
 RULES: Mapping[str, str] = {
     "restorable": "a snapshot that can be restored needs it",
@@ -32,7 +33,7 @@ RULES: Mapping[str, str] = {
     "savepoint": "a savepoint, or a snapshot in no job's folder, needs it, and those are deleted by their owners only",
     "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
-    "disputed": "a snapshot needs it whose folder's name and metadata give different numbers: it may be the newest",
+    "disputed": "a snapshot needs it whose number is contradicted, by its folder or what it read: it may be the newest",
     "broken": "only snapshots that cannot be restored name it, or would if they were mended",
     "torn": "its checkpoint has no metadata: in progress when the job stopped, or the metadata is lost",
     "older": "only snapshots name it that could be restored but that nothing asks to keep",

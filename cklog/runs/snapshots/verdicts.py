@@ -83,10 +83,11 @@ class JudgedSnapshot:
     """A snapshot and whether it can be restored.
 
     `numbers` are the checkpoint's by its folder's name and by its metadata, as far as these say, `id` the smaller one:
-    a flipped bit or a renamed folder makes no old checkpoint the newest. `kind` Checkpoint, Savepoint, …, or
-    Snapshot where nothing says; `uri` where it lay when it was written; `files` how many it names, `bytes` of state in
-    it, inlined or in files; `uses` the files below PATH that it names; `moved` how many were found by the job's id
-    only; `backends` the uuids of keyed state; `damage` what is wrong with its metadata.
+    a flipped bit or a renamed folder makes no old checkpoint the newest. Where the folder has none, and what the
+    snapshot at `order` has read shows that the metadata's cannot be, the second is the nearest that can. `kind`
+    Checkpoint, Savepoint, …, or Snapshot where nothing says; `uri` where it lay when it was written; `files` how many
+    it names, `bytes` of state in it, inlined or in files; `uses` the files below PATH that it names; `moved` how many
+    were found by the job's id only; `backends` the uuids of keyed state; `damage` what is wrong with its metadata.
     """
 
     folder: SnapshotFolder
@@ -103,10 +104,11 @@ class JudgedSnapshot:
     backends: frozenset[str] = frozenset()
     damage: Damage | None = None
     numbers: tuple[int, ...] = ()
+    order: str = ""
 
     @property
     def disputed(self) -> bool:
-        """Whether the folder's name and the metadata give different numbers: one of them is wrong."""
+        """Whether its folder's name, or what it has read, says another number than its metadata: one is wrong."""
         return len(set(self.numbers)) > 1
 
     @property
@@ -139,8 +141,8 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, check_contents: bool = False) -> Survey:
-    """Read and judge every snapshot, looking into state files where it costs little, or all over (`check_contents`)."""
+def judge_snapshots(parser: OffersSnapshots, reading: Reading, check_files: bool, check_contents: bool) -> Survey:
+    """Read every snapshot and judge it by itself; `check_contents`: by every byte of its state files."""
     splits = tuple(parser.splits("snapshots", reading.split_bytes))
     columns = tuple(WITH_PATH.names)
     scan = Scan(splits=splits, table="snapshots", columns=columns, kernel=whole, partial=WITH_PATH, reduce=None)

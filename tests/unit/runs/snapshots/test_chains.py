@@ -12,7 +12,8 @@ from cklog.chains.answer import ChainQuestion
 from cklog.chains.model import ChainAnswer
 from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
+from cklog.runs.snapshots.order import survey
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.storage import Root
 from tests.builders import flink as fb
 from tests.builders.flink_folders import OLD

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.flink_folders import OLD, job, torn, uri
+from tests.builders.flink_folders import OLD, Snapshot, checkpoint, job, savepoint, torn, uri
 from tests.reading.flink_folders import asked, fates, restored, verdicts
 
 ID = range(8, 16)
@@ -16,7 +16,10 @@ ID = range(8, 16)
 
 def flip(root: Path, number: int, bit: int) -> int:
     """Flip a bit of the number that a checkpoint's metadata holds; return what it holds then."""
-    path = root / OLD / f"chk-{number}" / "_metadata"
+    return flip_in(root / OLD / f"chk-{number}" / "_metadata", bit)
+
+
+def flip_in(path: Path, bit: int) -> int:
     data = bytearray(path.read_bytes())
     data[ID.start + bit // 8] ^= 128 >> bit % 8
     path.write_bytes(data)
@@ -104,3 +107,61 @@ def test_a_renamed_checkpoint_finishes_no_torn_one(tmp_path: Path) -> None:
     assert fates(asked("retention", tmp_path, root=tmp_path))[f"{OLD}/chk-8/x"][1] == "unfinished"
     (tmp_path / OLD / "chk-5").rename(tmp_path / OLD / "chk-50")
     assert fates(asked("retention", tmp_path, root=tmp_path))[f"{OLD}/chk-8/x"][1] == "unfinished"
+
+
+SAVED = f"savepoint-{OLD[:6]}-0123456789ab"
+SPLITS = ("orders", 0), ("orders", 1)
+
+
+def reading_job(root: Path, saved: int, *, numbers: tuple[int, ...] = (5, 7, 9), at: int | None = None) -> None:
+    """Checkpoints of a job that reads two partitions, and a savepoint of it; the n-th has read 100 n of each."""
+
+    def read(number: int) -> tuple[tuple[str, int, int], ...]:
+        return tuple((topic, partition, 100 * number + partition) for topic, partition in SPLITS)
+
+    for number in numbers:
+        checkpoint(root, OLD, number, Snapshot(own={f"p{number}": 9}, sources=(read(number),)))
+    savepoint(root, SAVED, saved, Snapshot(own={"s": 9}, savepoint=True, sources=(read(saved if at is None else at),)))
+
+
+@pytest.mark.parametrize("saved", [4, 6, 8, 10])
+def test_no_flipped_bit_of_a_savepoints_number_makes_it_the_newest(tmp_path: Path, saved: int) -> None:
+    """Its folder has no number: what it has read tells where the number cannot be right."""
+    reading_job(tmp_path, saved)
+    whole = restored(asked("recovery-line", tmp_path, root=tmp_path))
+    assert whole == {OLD: uri(SAVED) if saved == 10 else uri(OLD, "chk-9")}
+    for bit in range(1, 64):
+        held = flip_in(tmp_path / SAVED / "_metadata", bit)
+        answer = asked("recovery-line", tmp_path, root=tmp_path)
+        between = [number for number in (5, 7, 9) if min(held, saved) <= number <= max(held, saved)]
+        if between:
+            serious = saved == 10 or held > 9
+            assert severities(answer) == ["error" if serious else "warning"], bit
+            assert answer["exit"] == (3 if serious else 0)
+            assert restored(answer) == {OLD: uri(OLD, "chk-9")}, bit
+        else:
+            assert restored(answer) == whole, bit
+            assert severities(answer) == []
+        flip_in(tmp_path / SAVED / "_metadata", bit)
+
+
+@pytest.mark.parametrize("bit", [60, 59, 30])
+def test_a_savepoint_with_a_larger_number_ends_no_restart(tmp_path: Path, bit: int) -> None:
+    """Of two savepoints alone, neither is believed where they disagree."""
+    reading_job(tmp_path, 4, numbers=())
+    other = f"savepoint-{OLD[:6]}-ba9876543210"
+    savepoint(tmp_path, other, 6, Snapshot(savepoint=True, sources=((("orders", 0, 600), ("orders", 1, 601)),)))
+    before = asked("recovery-line", tmp_path, root=tmp_path)
+    assert severities(before) == []
+    flip_in(tmp_path / SAVED / "_metadata", bit)
+    assert asked("recovery-line", tmp_path, root=tmp_path)["findings"] != before["findings"]
+
+
+def test_a_job_that_reads_no_further_contradicts_nothing(tmp_path: Path) -> None:
+    """Offsets that stay are no contradiction, and neither are those of another partition."""
+    reading_job(tmp_path, 10, at=9)
+    assert severities(asked("recovery-line", tmp_path, root=tmp_path)) == []
+    for number, partition in ((11, 2), (12, 3)):
+        split = ("orders", partition, 5)
+        checkpoint(tmp_path, OLD, number, Snapshot(own={f"p{number}": 9}, sources=((split,),)))
+    assert severities(asked("recovery-line", tmp_path, root=tmp_path)) == []
