@@ -143,6 +143,18 @@ def _flink_job(root: Path) -> None:
     )
 
 
+def _flink_savepoint(root: Path) -> None:
+    """Two checkpoints that have read on, and a savepoint taken before both: no folder's name has its number."""
+    for number in (7, 9):
+        sources = [[("orders", 0, 10 * number)], [("orders", 1, 20 * number)]]
+        flink_folders.checkpoint(
+            root, flink_folders.OLD, number, flink_folders.Snapshot(own={f"p{number}": 9}, sources=sources)
+        )
+    sources = [[("orders", 0, 40)], [("orders", 1, 80)]]
+    saved = flink_folders.Snapshot(own={"s": 9}, sources=sources, savepoint=True)
+    flink_folders.savepoint(root, f"savepoint-{flink_folders.OLD[:6]}-0123456789ab", 4, saved)
+
+
 def _kafka_codecs(root: Path) -> None:
     dice = random.Random(0)
     log = TopicLog()
@@ -167,6 +179,11 @@ def flink_job() -> Files:
     return _written(_flink_job)
 
 
+def flink_savepoint() -> Files:
+    """A job with two checkpoints, and an older savepoint of it."""
+    return _written(_flink_savepoint)
+
+
 def kafka_codecs() -> Files:
     """A broker's folder: a log of two segments, one of every codec, and a group."""
     return _written(_kafka_codecs)
@@ -182,5 +199,6 @@ MADE: Mapping[str, Callable[[], Files]] = {
     "queues": queues,
     "queues-gz": queues_gz,
     "flink-job": flink_job,
+    "flink-savepoint": flink_savepoint,
     "kafka-codecs": kafka_codecs,
 }

@@ -22,6 +22,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
   name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable. What a committer
   has pending may be anything: held against a table, all that follows from it is free. Where none is left, a job can
   only start over, whatever kept it from a restart before.
+- a savepoint's folder has no number: with another checkpoint's metadata it is that one, as far as anybody can tell.
+  That the other's folder has the wrong number, or that files are missing, tells: `told`.
 - without a task's `.checkpoint` Kafka Streams restores all of it from the logs: whatever was wrong with the stores is
   wrong no more, which is `told`. So it is where a chain of the patent's store is cut before the link that was broken.
 - files that do not say inside whose they are (CheckMate's, Kafka's, output queues, stores of the patent's layout) and
@@ -127,6 +129,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         return FREE if family in ("checkmate", "spark") else STRICT
     if change.kind == "file.swapped" and (family in _NAMELESS or name.startswith("outputs/")):
         return FREE
+    if change.kind == "file.swapped" and name.endswith("/_metadata") and "/chk-" not in name:
+        return {**_METADATA, "newer": "told"}
     side = hadoop_name(name)
     if side in tree.files and tree.now(side) == tree.files[side]:
         return STRICT

@@ -265,6 +265,7 @@ SUBJECTS = (
     _crafted("queues", "native", QUEUES, "agg1"),
     _crafted("queues-gz", "native", QUEUES, "agg1"),
     _crafted("flink-job", "flink", SNAPSHOTS, origin="file:/mnt/flink/ckpts"),
+    _crafted("flink-savepoint", "flink", SNAPSHOTS, origin="file:/mnt/flink/ckpts"),
     _crafted("kafka-codecs", "kafka", PARTITIONS),
 )
 

@@ -26,8 +26,9 @@ _WORD = 1 << 32
 
 
 class EngineSum(NamedTuple):
-    """What Spark's own checksum file says of a file: its CRC-32C (unsigned), and its size in bytes."""
+    """What Spark's own checksum file says of a file: its checksum (unsigned) by an algorithm, and its size in bytes."""
 
+    algorithm: str
     value: int
     size: int
 
@@ -48,16 +49,16 @@ def sidecars_of(path: str) -> tuple[str, ...]:
 
 
 def decode_engine_sum(data: bytes) -> EngineSum | None:
-    """Decode Spark's own checksum file; None if it is none, or of an algorithm that is not known."""
+    """Decode Spark's own checksum file; None if it is none."""
     try:
         check_json(data)
         found = json.loads(data)
-        value, size = found["value"], found["mainFileSize"]
+        algorithm, value, size = found["algorithm"], found["value"], found["mainFileSize"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    if found.get("algorithm") != "CRC32C" or not is_integer(value) or not is_integer(size):
+    if not isinstance(algorithm, str) or not is_integer(value) or not is_integer(size):
         return None
-    return EngineSum(value % _WORD, size)
+    return EngineSum(algorithm, value % _WORD, size)
 
 
 def verify(root: Root, by_path: Mapping[str, FileEntry], entry: FileEntry) -> bool:
@@ -101,6 +102,9 @@ def _verify_engine_sum(root: Root, entry: FileEntry, own: FileEntry) -> bool:
         raise Damaged("checksum-mismatch", None, f"{own.path} is no checksum that can be read, and Spark reads it")
     if stored.size != entry.size:
         raise Damaged("checksum-mismatch", None, f"it has {entry.size} bytes, {own.path} says {stored.size}")
+    if stored.algorithm != "CRC32C":
+        why = f"{own.path} holds a checksum by {stored.algorithm[:40]!r}; CRC32C is known here: Spark may know it"
+        raise Damaged("unknown-version", None, why)
     computed = _crc32c(read_chunks(root, entry))
     if computed != stored.value:
         raise Damaged("checksum-mismatch", 0, f"its CRC-32C is {computed:08x}, {own.path} says {stored.value:08x}")

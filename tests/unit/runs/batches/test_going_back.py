@@ -121,6 +121,18 @@ def test_of_the_same_size_the_value_tells() -> None:
     assert ("error", "checksum-mismatch", path) in said(root.plan())
 
 
+def test_a_checksum_by_an_algorithm_that_is_not_known_refutes_nothing() -> None:
+    """A newer Spark may write it: the restart is older, and not known to fail; a wrong size is wrong by any."""
+    root = by_ids()
+    path = f"ck/state/0/0/{LAST}_i{LAST}.changelog"
+    root.files[f"{path}.crc"] = own_sum(root.files[path], algorithm="XXH3")
+    plan = root.plan()
+    assert (plan.fails, plan.unjudged) == (False, f"{path} cannot be judged")
+    assert ("error", "unknown-version", path) in said(plan)
+    root.files[f"{path}.crc"] = own_sum(root.files[path], algorithm="XXH3", mainFileSize=1)
+    assert ("error", "checksum-mismatch", path) in said(root.plan())
+
+
 def test_beginning_anew_removes_all_state() -> None:
     """Spark: `STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY` where anything is left below `state`."""
     root = by_deltas()
