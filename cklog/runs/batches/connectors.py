@@ -306,7 +306,9 @@ def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> Judged
     message = (
         f"{listing.folder} cannot lose the batches after {batch}: {listing.folder}/{gone[0]} is no longer there, only "
         f"a later file lists its results. So the sink would skip every batch up to {listing.newest}, and what they "
-        f"read now would be lost. Let the query write to a new folder; the results of batches up to {batch} are here."
+        f"read now would be lost. Let the query write to a new folder, whose {_SINK_LOG} holds one file, "
+        f"{batch}.compact with the line v1: without it, the query fails when it compacts that log. The results of "
+        f"batches up to {batch} are here."
     )
     fact = Fact(file_finding("sink-log-ahead", "error", f"{listing.folder}/{listing.newest}", message))
     return JudgedSink(folder, listing.newest, [fact], stuck=True)

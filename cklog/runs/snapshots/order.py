@@ -24,7 +24,7 @@ _Spans = Mapping[tuple[str, str, str], tuple[int, int]]
 def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, check_contents: bool = False) -> Survey:
     """Read and judge every snapshot, looking into state files where it costs little, or all over (`check_contents`).
 
-    One whose number offsets contradict has, as its second, the nearest that they allow. Each that no folder's name
+    One whose number offsets contradict has, as its second, the smallest that they allow. Each that no folder's name
     numbers is held against the checkpoints of its job; against savepoints of it, where the job has no checkpoint that
     can be read.
     """
@@ -66,11 +66,12 @@ class _Order:
         number = one.id or 0
         beyond = bisect_left(others, True, key=lambda other: not self._behind(other, one))
         behind = bisect_left(others, True, key=lambda other: self._behind(one, other))
-        if beyond > 0 and (last := others[beyond - 1]).id is not None and number <= last.id:
-            return replace(one, numbers=(number, last.id + 1), order=last.folder.path)
-        if behind < len(others) and (next_ := others[behind]).id is not None and number >= next_.id:
-            at_most = max(next_.id - 1, 0)
-            return replace(one, id=at_most, numbers=(number, at_most), order=next_.folder.path)
+        lowest = (others[beyond - 1].id or 0) + 1 if beyond > 0 else 0
+        if number < lowest:
+            return replace(one, numbers=(number, lowest), order=others[beyond - 1].folder.path)
+        if behind < len(others) and number >= (others[behind].id or 0):
+            oldest = min(lowest, number - 1)  # of two with one number, it is the older
+            return replace(one, id=oldest, numbers=(number, oldest), order=others[behind].folder.path)
         return one
 
     def _behind(self, one: JudgedSnapshot, other: JudgedSnapshot) -> bool:

@@ -84,7 +84,7 @@ class JudgedSnapshot:
 
     `numbers` are the checkpoint's by its folder's name and by its metadata, as far as these say, `id` the smaller one:
     a flipped bit or a renamed folder makes no old checkpoint the newest. Where the folder has none, and what the
-    snapshot at `order` has read shows that the metadata's cannot be, the second is the nearest that can. `kind`
+    snapshot at `order` has read shows that the metadata's cannot be, the second is the smallest that can. `kind`
     Checkpoint, Savepoint, …, or Snapshot where nothing says; `uri` where it lay when it was written; `files` how many
     it names, `bytes` of state in it, inlined or in files; `uses` the files below PATH that it names; `moved` how many
     were found by the job's id only; `backends` the uuids of keyed state; `damage` what is wrong with its metadata.

@@ -65,6 +65,13 @@ def test_only_the_newest_plan_is_run_again(wordcount: Path) -> None:
     assert [row[3:5] for row in fates(found)[1:]] == [(6, 7), (6, 7)]
 
 
+def test_a_plan_of_which_only_the_checksum_is_left_is_made_afresh(wordcount: Path) -> None:
+    """With another range of input, perhaps: its batch may come twice, and no other."""
+    (wordcount / "ck" / "offsets" / "6").unlink()
+    found = of_spark(wordcount)
+    assert ("out", "", "may-be-doubled", 6, 7, "planned-afresh") in fates(found)
+
+
 def test_an_unknown_sink_is_told_of_by_kind(wordcount: Path) -> None:
     found = impact(wordcount / "ck")
     assert [(row[1], row[2]) for row in fates(found)] == [

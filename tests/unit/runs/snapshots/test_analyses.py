@@ -100,6 +100,26 @@ def test_segments_and_changelogs_may_be_longer_than_what_is_used(tmp_path: Path)
     assert verdicts(asked("recovery-line", tmp_path, root=tmp_path)) == {f"{OLD}/chk-1": "missing-state-file"}
 
 
+def test_a_part_that_is_named_twice_is_counted_once(tmp_path: Path) -> None:
+    def part(start: int, size: int) -> fb.Built:
+        return fb.segment(uri(OLD, "taskowned", "m"), start, size, 0)
+
+    parts = [part(0, 10), part(0, 10), part(10, 7), part(10, 7), part(10, 7)]
+    checkpoint(tmp_path, OLD, 1)
+    checkpoint(tmp_path, OLD, 2, Snapshot(other=parts))
+    file(tmp_path / OLD / "taskowned" / "m", 17)
+    rows = asked("recovery-line", tmp_path, root=tmp_path)["result"]["details"]["snapshots"]
+    state = {row["snapshot"]: row["state_bytes"] for row in rows}
+    assert state[f"{OLD}/chk-2"] - state[f"{OLD}/chk-1"] == 10 + 7
+
+
+def test_only_of_a_moved_folder_it_is_said_that_a_restore_may_not_find_its_files(tmp_path: Path) -> None:
+    job(tmp_path)
+    for root, said in ((tmp_path, False), (None, True)):
+        (run,) = asked("recovery-line", tmp_path, root=root)["result"]["runs"]
+        assert ("stored under another path" in (run["note"] or "")) == said
+
+
 def test_two_sizes_of_one_file_cannot_both_be_true(tmp_path: Path) -> None:
     name = uri(OLD, "shared", "s")
     checkpoint(tmp_path, OLD, 1, Snapshot(other=(fb.absolute(name, 5), fb.absolute(name, 6))))
