@@ -11,7 +11,6 @@ format kafka as before: `--from connect` asks it for its connectors.
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -75,14 +74,14 @@ class Connect(Format):
     def runs_below(root: Root) -> list[str]:
         """Return the folders that hold partitions of a topic of offsets, exports, or files of workers."""
         entries = root.list()
-        brokers = {posixpath.dirname(e.path) for e in entries if posixpath.basename(e.path) == _BROKER}
+        brokers = {e.folder for e in entries if e.name == _BROKER}
         found: set[str] = set()
         for entry in entries:
             segment = _SEGMENT.fullmatch(entry.path)
             if segment and topics.is_offsets_topic(segment[2]) and (segment[1] or "") not in brokers:
                 found.add(segment[1] or "")
             elif _FILE.fullmatch(entry.path) or (_EXPORT.fullmatch(entry.path) and _is_export(root, entry)):
-                found.add(posixpath.dirname(entry.path))
+                found.add(entry.folder)
         return sorted(found)
 
     def __init__(self, root: Root) -> None:

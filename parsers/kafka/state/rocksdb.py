@@ -15,7 +15,6 @@ import importlib.util
 import inspect
 import json
 import os
-import posixpath
 import re
 import select
 import shutil
@@ -178,4 +177,4 @@ class _ReadingChild:
 
 
 def _name(entry: FileEntry) -> str:
-    return posixpath.basename(entry.path)
+    return entry.name
