@@ -41,7 +41,11 @@ _BESIDE = {
         "tests/integration/spark/test_state.py",
         "tests/integration/spark/test_checkpoint.py",
     ),
-    "tables": ("tests/unit/parsers/native", "tests/unit/parsers/checkmate"),
+    "tables": (
+        "tests/unit/parsers/native",
+        "tests/unit/parsers/checkmate",
+        "tests/property/parsers/test_parquet_loops.py",
+    ),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),
     "codecs": ("tests/unit/parsers/spark", "tests/unit/parsers/jsonl/test_compressed.py"),
