@@ -50,16 +50,6 @@ class FileEntry:
     path: str
     size: int
 
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def folder(self) -> str:
-        """The folder that it lies in; "" is the root."""
-        return self.path.rpartition("/")[0]
-
 
 class Tree(NamedTuple):
     """The files and the folders below a place, each sorted by path."""

@@ -17,7 +17,7 @@ _MEMBERS = ("outputs", "sinks")
 
 def manifest_path(root: Root) -> str | None:
     """Return where a job's manifest lies: in its root, or in the one folder just below it that has one."""
-    found = [entry.path for entry in root.list() if entry.name == _MANIFEST]
+    found = [entry.path for entry in root.list() if entry.path.rpartition("/")[2] == _MANIFEST]
     below = [path for path in found if path.count("/") == 1]
     return _MANIFEST if _MANIFEST in found else below[0] if len(below) == 1 else None
 

@@ -26,7 +26,7 @@ def evidence_of(root: Root, line: Answer[RecoveryLine]) -> tuple[tuple[EvidenceF
     files = sorted(root.list(), key=lambda entry: entry.path.encode("utf-8", "surrogateescape"))
     named = {used.path for used in line.inputs}
     decided = {path for path in named if not path.endswith("/")} | {
-        entry.path for entry in files if entry.name == "_metadata"
+        entry.path for entry in files if entry.path.rpartition("/")[2] == "_metadata"
     }
     single = [entry for entry in files if "/" not in entry.path or (entry.path in decided and entry.size <= _SINGLE)]
     rows = [(entry.path, [entry]) for entry in single]

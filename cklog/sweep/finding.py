@@ -138,7 +138,7 @@ def _without(tree: Tree, owned: Iterable[str]) -> Tree:
             stays = known[below] = stays and below not in inside
         return stays
 
-    files = tuple(entry for entry in tree.files if stays(entry.folder))
+    files = tuple(entry for entry in tree.files if stays(entry.path.rpartition("/")[0]))
     return Tree(files, tuple(filter(stays, tree.folders)))
 
 

@@ -90,7 +90,7 @@ def is_dump(entries: Iterable[FileEntry]) -> bool:
 def folders_of(entries: Iterable[FileEntry]) -> list[str]:
     """Return the folders above those of snapshots and logs, by the names that the testbed gives to things."""
     objects = [e.path for e in entries if snapshot_of(e.path, 0) or log_of(e.path, 0)]
-    stored = [e.folder for e in entries if _is_in_store(e.path)]
+    stored = [posixpath.dirname(e.path) for e in entries if _is_in_store(e.path)]
     return sorted({posixpath.dirname(posixpath.dirname(path)) for path in [*objects, *stored]})
 
 
@@ -125,7 +125,7 @@ def dump_of(root: Root) -> Dump:
 def _unread(root: Root) -> dict[str, str]:
     """Return what has the name of an object and is no file that is read, and why: its place in the order counts."""
     found = dict.fromkeys(root.unfollowed(), "a link that is not followed: what it leads to was not read")
-    kept = {e.folder for e in root.list() if _is_in_store(e.path)}
+    kept = {posixpath.dirname(e.path) for e in root.list() if _is_in_store(e.path)}
     found |= {path: "a folder lies where the object should be" for path in root.tree().folders if path not in kept}
     return {path: why for path, why in found.items() if snapshot_of(path, 0) or log_of(path, 0)}
 

@@ -11,6 +11,7 @@ format kafka as before: `--from connect` asks it for its connectors.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -74,14 +75,14 @@ class Connect(Format):
     def runs_below(root: Root) -> list[str]:
         """Return the folders that hold partitions of a topic of offsets, exports, or files of workers."""
         entries = root.list()
-        brokers = {e.folder for e in entries if e.name == _BROKER}
+        brokers = {posixpath.dirname(e.path) for e in entries if posixpath.basename(e.path) == _BROKER}
         found: set[str] = set()
         for entry in entries:
             segment = _SEGMENT.fullmatch(entry.path)
             if segment and topics.is_offsets_topic(segment[2]) and (segment[1] or "") not in brokers:
                 found.add(segment[1] or "")
             elif _FILE.fullmatch(entry.path) or (_EXPORT.fullmatch(entry.path) and _is_export(root, entry)):
-                found.add(entry.folder)
+                found.add(posixpath.dirname(entry.path))
         return sorted(found)
 
     def __init__(self, root: Root) -> None:

@@ -84,7 +84,7 @@ class Flink(Format):
             return True
         if _is_single_checkpoint(root):
             return True
-        found = [e.path for e in entries if e.name == _METADATA]
+        found = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
         return any(root.read(path, len(MAGIC)) == MAGIC for path in found[:8])
 
     @staticmethod
@@ -95,11 +95,11 @@ class Flink(Format):
         entries, folders = root.tree()
         name = root.parent()[1]
         begun = [
-            f for f in folders if _CHECKPOINT.fullmatch(f.rpartition("/")[2]) and _JOB.fullmatch(_name_above(f, name))
+            f for f in folders if _CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_name_above(f, name))
         ]
         jobs = {posixpath.dirname(posixpath.dirname(f)) for f in begun}
         known = set(begun)
-        whole = [e.path for e in entries if e.name == _METADATA]
+        whole = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
         alone = [path for path in whole if posixpath.dirname(path) not in known]
         read = [path for path in alone if root.read(path, len(MAGIC)) == MAGIC]
         return sorted(jobs | {posixpath.dirname(posixpath.dirname(path)) for path in read})

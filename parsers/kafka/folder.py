@@ -55,12 +55,12 @@ _WHY_PARTED = {
 
 def has_segments(entries: Iterable[FileEntry]) -> bool:
     """Return whether there is any segment of a Kafka log."""
-    return any(_is_segment(e.name) and e.path.count("/") <= _DEEPEST for e in entries)
+    return any(_is_segment(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
 
 
 def data_folders(entries: Iterable[FileEntry]) -> list[str]:
     """Return the folders that hold partitions, wherever; "" where the partition is the root itself."""
-    partitions = {e.folder for e in entries if _is_segment(e.name)}
+    partitions = {posixpath.dirname(e.path) for e in entries if _is_segment(posixpath.basename(e.path))}
     return sorted({posixpath.dirname(partition) for partition in partitions})
 
 
@@ -303,7 +303,7 @@ def _log_segments(held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
 
 def _names(files: Sequence[FileEntry]) -> str:
     """Return the names of some files, the first few of many."""
-    names = ", ".join(entry.name for entry in files[:3])
+    names = ", ".join(posixpath.basename(entry.path) for entry in files[:3])
     return names if len(files) <= 3 else f"{names} and {many(len(files) - 3, 'other')}"
 
 

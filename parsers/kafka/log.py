@@ -143,7 +143,7 @@ def reconcile(
 
 def _find_waiting_segments(entries: list[FileEntry]) -> tuple[Finding, ...]:
     """Report the segments that a starting broker would take and this reader does not."""
-    found = started({entry.name: entry for entry in entries}, lambda entry: 0).swapped
+    found = started({posixpath.basename(entry.path): entry for entry in entries}, lambda entry: 0).swapped
     if not found:
         return ()
     message = (

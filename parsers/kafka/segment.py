@@ -48,7 +48,7 @@ def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
     ['q-0/00000000000000000000.log', 'q-0/00000000000000000007.log']
     """
     found = [entry for entry in entries if _NAME.search(entry.path)]
-    return sorted(found, key=lambda entry: entry.name)
+    return sorted(found, key=lambda entry: posixpath.basename(entry.path))
 
 
 class FileShrunk(OSError):

@@ -77,7 +77,7 @@ class KafkaStreams(Format):
     def recognises(root: Root) -> bool:
         """Return whether there is a task's folder, or the file that names the instance."""
         files, folders = root.tree()
-        named = any(e.name == PROCESS for e in files)
+        named = any(e.path.rpartition("/")[2] == PROCESS for e in files)
         return named or bool(_task_paths(root, [e.path for e in files], folders))
 
     @staticmethod
@@ -85,7 +85,7 @@ class KafkaStreams(Format):
         """Return the folders of applications, which hold those of tasks."""
         files, folders = root.tree()
         tasks = _task_paths(root, [e.path for e in files], folders)
-        instances = {e.folder for e in files if e.name == PROCESS}
+        instances = {posixpath.dirname(e.path) for e in files if posixpath.basename(e.path) == PROCESS}
         return sorted({posixpath.dirname(task) for task in tasks} | instances)
 
     def __init__(self, root: Root) -> None:

@@ -68,7 +68,7 @@ class SplitTransactions:
         split = self._split
         yield split.uri, split.path, split.size
         root, folder = split.root(), posixpath.dirname(split.path)
-        for entry in segments(entry for entry in root.list(folder) if entry.folder == folder):
+        for entry in segments(entry for entry in root.list(folder) if posixpath.dirname(entry.path) == folder):
             if entry.path > split.path:
                 yield root.uri(entry.path), entry.path, entry.size
 

@@ -41,7 +41,7 @@ _PIECE_BYTES = 4 << 20
 _UNFOLLOWED = "is a link that is not followed: nothing is said of what it leads to"
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
 
-PLACES = frozenset(("checkpoints", "channels", "events", "outputs", "state", "system"))
+PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
 
 
 class Native(Format):
@@ -94,7 +94,7 @@ class Native(Format):
         self._check_files(table)
         for entry in self._files(table):
             found += self._check_file(entry)
-        for folder in sorted({e.folder for e in self._files(table) if is_segment(e.path)}):
+        for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):
             found += self._check_partition(table, folder)
         return (*found, *self._missing_files(table))
 
@@ -230,7 +230,7 @@ class Native(Format):
         if folder not in self._partitions:
             from cklog.parsers.kafka import log as kafka_log
 
-            inside = [e for e in self._entries if e.folder == folder]
+            inside = [e for e in self._entries if posixpath.dirname(e.path) == folder]
             id = "missing-events" if table == "events" else "offset-jump"
             severity: Severity = "error" if table == "events" else "warning"
             jumps = kafka_log.unjoined(self._root.uri, inside)
@@ -305,8 +305,6 @@ def _readings(path: str) -> Iterable[tuple[str, str]]:
     [('a', 'checkpoints/x.jsonl')]
     """
     parts = path.split("/")
-    if parts[-1] != "job.json" and PLACES.isdisjoint(parts):  # as of nearly every file of other formats
-        return
     for i, part in enumerate(parts):
         if part in PLACES or (part == "job.json" and i == len(parts) - 1):
             yield "/".join(parts[:i]), "/".join(parts[i:])

@@ -23,14 +23,13 @@ from cklog.parsers.patent.values import StoredValue
 from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.storage import FileEntry, Root
 
-_SUFFIXES = tuple(sorted(COMPRESSION, key=len, reverse=True))
 _HEAD_BYTES = 64 << 10
 _MARK = b'"value_hex"'
 
 
 def suffix_of(path: str) -> str | None:
     """Return the suffix of a file that may be an export, the longest that fits; None if none does."""
-    return next((s for s in _SUFFIXES if path.endswith(s) and path != s), None) if path.endswith(_SUFFIXES) else None
+    return next((s for s in sorted(COMPRESSION, key=len, reverse=True) if path.endswith(s) and path != s), None)
 
 
 def is_export(root: Root, entry: FileEntry) -> bool:

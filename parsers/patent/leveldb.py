@@ -57,7 +57,7 @@ def is_whole(files: Sequence[FileEntry]) -> bool:
 
 def _has_beginning(files: Sequence[FileEntry]) -> tuple[bool, bool]:
     """Return whether there is a CURRENT, and whether there is a manifest."""
-    names = [entry.name for entry in files]
+    names = [entry.path.rpartition("/")[2] for entry in files]
     return "CURRENT" in names, any(name.startswith("MANIFEST") for name in names)
 
 
@@ -112,7 +112,7 @@ def _copy_files(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
     for entry in files:
         with (
             root.open(entry.path) as file,
-            (copy / entry.name).open("wb") as out,
+            (copy / entry.path.rpartition("/")[2]).open("wb") as out,
         ):
             while data := file.read(_COPIED_BYTES):
                 out.write(data)

@@ -97,7 +97,7 @@ class PatentStore(Format):
         entries = root.list()
         stores = [f for f, files in patent_leveldb.all_folders(entries).items() if patent_leveldb.is_whole(files)]
         exports = [e for e in entries if patent_export.suffix_of(e.path) and patent_export.is_export(root, e)]
-        return sorted({posixpath.dirname(f) for f in stores} | {e.folder for e in exports})
+        return sorted({posixpath.dirname(f) for f in stores} | {posixpath.dirname(e.path) for e in exports})
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -78,7 +78,7 @@ def list_log(entries: Iterable[FileEntry], folder: str) -> LogListing:
     sidecars: dict[str, FileEntry] = {}
     summed: set[int] = set()
     for entry in entries:
-        if entry.folder != folder:
+        if posixpath.dirname(entry.path) != folder:
             continue
         owner = hadoop_crc.file_of(entry.path)
         if owner is not None:
@@ -371,7 +371,7 @@ def _looks_written(names: set[str]) -> bool:
 def sink_files(root: Root, entries: list[FileEntry], folder: str) -> SinkFiles:
     """List the files of a sink's folder, by the batches whose log lists them."""
     log = read_sink_log(root, entries, folder)
-    here = {e.name: e.path for e in entries if _is_result(e.path, folder)}
+    here = {posixpath.basename(e.path): e.path for e in entries if _is_result(e.path, folder)}
     listed: dict[int, tuple[str, ...]] = {}
     for number, found in log.reads.items():
         names = (posixpath.basename(unquote(line.path)) for line in found.value or ())

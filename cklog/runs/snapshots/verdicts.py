@@ -240,12 +240,9 @@ def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
     rows = np.flatnonzero(holds(table["entry"], entry))
     if not len(rows):
         return []
-    # most columns belong to other entries: nothing is converted of those
-    found = table.slice(rows[0], rows[-1] - rows[0] + 1)
-    found = found.select([name for name in found.column_names if found[name].null_count < len(found)])
-    found = found if len(found) == len(rows) else found.take(rows - rows[0])
+    names = [name for name in table.column_names if table[name].null_count < len(table)]  # the others need no taking
     nothing: dict[str, Any] = dict.fromkeys(table.column_names)
-    return [nothing | row for row in found.to_pylist()]
+    return [nothing | row for row in table.select(names).take(rows).to_pylist()]
 
 
 _MOST = 1 << 61

@@ -15,6 +15,7 @@ import importlib.util
 import inspect
 import json
 import os
+import posixpath
 import re
 import select
 import shutil
@@ -177,4 +178,4 @@ class _ReadingChild:
 
 
 def _name(entry: FileEntry) -> str:
-    return entry.name
+    return posixpath.basename(entry.path)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import io
 import json
+import posixpath
 import struct
 import zipfile
 import zlib
@@ -115,7 +116,7 @@ class StateContents:
     def _read_snapshot(self, entry: FileEntry) -> Content:
         """Read a RocksDB snapshot, and look at the files that it names."""
         parts = parts_of(self._root.read(entry.path))
-        folder, size = entry.folder, entry.size
+        folder, size = posixpath.dirname(entry.path), entry.size
         for part in parts:
             path = f"{folder}/{part.path}"
             size += part.size
