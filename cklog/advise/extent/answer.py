@@ -229,7 +229,7 @@ def _replay_of(
         PolicyGroup(period, [track for setting, track in tracks if setting.cp_ms == period]) for period in periods
     ]
     replayed = PolicyReplay(groups, cost)
-    replayed.run(EventReader(queue, split_bytes, look.tuples is not None).events())
+    replayed.run(EventReader(queue, split_bytes, look.tuples is not None, look.damage).events())
     if not all(tally.periods for tally in (replayed.recorded.tally, *(track.tally for _, track in tracks))):
         raise UsageError(
             f"{queue.subtask}: the log spans {look.last_ms - look.first_ms:,} ms, too short for a period of "

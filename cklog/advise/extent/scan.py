@@ -27,7 +27,9 @@ from cklog.inputs.queues import Queue
 from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, kinds_of, reading_through
 
 _LOOK_COLUMNS = ("type", "ts", "open_windows", "input", "inputs", "bytes")
-_EVENT_COLUMNS = ("type", "window", "ts", "input", "inputs")
+_EVENT_COLUMNS = (*_LOOK_COLUMNS, "window")
+"""Those of the first look, too: a record is judged by the columns that are asked for, and what was no record then must
+be none later."""
 
 _SECOND_MS = 1000
 
@@ -160,10 +162,11 @@ class QueueEvents:
 class EventReader:
     """Reads a queue as events. A window whose open record is not in the log opens with its first check."""
 
-    def __init__(self, queue: Queue, split_bytes: int, numbered: bool) -> None:
+    def __init__(self, queue: Queue, split_bytes: int, numbered: bool, damage: list[Damage]) -> None:
         self._queue = queue
         self._numbered = numbered
         self._split_bytes = split_bytes
+        self._damage = damage
         self._names = pa.array([], pa.string())  # of the windows open
         self._slots = np.zeros(0, np.int64)  # theirs
         self._free = np.zeros(0, np.int64)
@@ -177,13 +180,18 @@ class EventReader:
         A stretch has as many records as windows are open, so that looking all of these up is no more work than that.
         """
         held: list[pa.RecordBatch] = []
-        for batch in _queue_batches(self._queue, self._split_bytes, _EVENT_COLUMNS, lambda damage: None):
+        for batch in _queue_batches(self._queue, self._split_bytes, _EVENT_COLUMNS, self._note):
             held.append(batch)
             if sum(map(len, held)) >= max(_STRETCH, len(self._names)):
                 yield self._stretch_events(held)
                 held = []
         if held:
             yield self._stretch_events(held)
+
+    def _note(self, damage: Damage) -> None:
+        """Add what the first look did not see: a record without a window."""
+        if damage not in self._damage:
+            self._damage.append(damage)
 
     def _stretch_events(self, batches: list[pa.RecordBatch]) -> QueueEvents:
         """Make events of the batches of one stretch."""

@@ -226,6 +226,16 @@ def test_damage_is_told_and_refused_under_strict(tmp_path: Path) -> None:
     assert any("cannot be read" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("field", ["open_windows", "window"])
+def test_both_looks_at_a_log_see_the_same_records(field: str, tmp_path: Path) -> None:
+    """A record that lacks what only one of them needs, and its input number, is a record to neither, and told."""
+    rows = [record("open", f"w{i}", 1000 + 50 * i, i, i + 1) for i in range(20)]
+    del rows[0][field], rows[0]["input"]
+    queue(tmp_path, rows)
+    _, answer = ask(tmp_path, ASKED)
+    assert ([f.id for f in answer.findings], answer.exit_code) == (["bad-record"], 3)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"q": ("x",)}, {"u": ("2x",)}, {"q": ("-1",)}, {"cp_ms": (1e9,)}, {"ci_ms": (20.0,)}],
