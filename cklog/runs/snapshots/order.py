@@ -26,7 +26,7 @@ def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, 
 
     One whose number offsets contradict has, as its second, the smallest that they allow. Each that no folder's name
     numbers is held against the checkpoints of its job; against savepoints of it, where the job has no checkpoint that
-    can be read.
+    can be read. Where several jobs have an id of that beginning, as in application mode, nothing is held against.
     """
     found = judge_snapshots(parser, reading, check_files, check_contents)
     jobs = _by_job(parser, found)
@@ -35,7 +35,9 @@ def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, 
     for i, j in enumerate(judged):
         if j.folder.number is None and j.id is not None and j.folder.path in found.tables:
             readable = [other for other in jobs.get(parser.taken_from(j.folder.job), ()) if other is not j]
-            judged[i] = order.held_against(j, [o for o in readable if o.folder.number is not None] or readable)
+            numbered = [other for other in readable if other.folder.number is not None]
+            if len({other.folder.job for other in numbered}) < 2:  # else nothing says of which job it is
+                judged[i] = order.held_against(j, numbered or readable)
     return replace(found, judged=tuple(judged))
 
 
@@ -70,7 +72,7 @@ class _Order:
         if number < lowest:
             return replace(one, numbers=(number, lowest), order=others[beyond - 1].folder.path)
         if behind < len(others) and number >= (others[behind].id or 0):
-            oldest = min(lowest, number - 1)  # of two with one number, it is the older
+            oldest = max(min(lowest, number - 1), 0)  # of two with one number, it is the older
             return replace(one, id=oldest, numbers=(number, oldest), order=others[behind].folder.path)
         return one
 

@@ -165,3 +165,12 @@ def test_a_job_that_reads_no_further_contradicts_nothing(tmp_path: Path) -> None
         split = ("orders", partition, 5)
         checkpoint(tmp_path, OLD, number, Snapshot(own={f"p{number}": 9}, sources=((split,),)))
     assert severities(asked("recovery-line", tmp_path, root=tmp_path)) == []
+
+
+def test_jobs_of_one_id_contradict_no_savepoint_of_each_other(tmp_path: Path) -> None:
+    """In application mode with high availability every job has the id 0: of two, nothing says whose it is."""
+    reading_job(tmp_path, 12)
+    for number in (9, 11):
+        split = ("orders", 0, 5000 + number)
+        checkpoint(tmp_path, f"staging/{OLD}", number, Snapshot(own={"p": 9}, sources=((split,),)))
+        assert severities(asked("recovery-line", tmp_path, root=tmp_path)) == []
