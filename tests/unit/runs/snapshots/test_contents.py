@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from cklog.inputs.snapshots import StateFile
+from cklog.inputs.snapshots import ContentCheck, FilePlace, StateFile
 from cklog.model.question import KafkaLogs, Question
 from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
+from cklog.runs.snapshots.contents import ExaminedState
 from cklog.storage import Root
 from tests.conftest import SAMPLES
 from tests.program import cklog
@@ -68,6 +71,20 @@ def test_what_was_not_looked_at_is_said_once(orders: Path) -> None:
     (said,) = [f for f in answer["findings"] if f["id"] == "contents-not-checked"]
     assert "every block of 8 tables was checked" in said["message"]
     assert "Flink writes no checksums" in said["message"]
+
+
+def test_pieces_that_were_not_checked_are_counted_by_reason() -> None:
+    """By hand: four pieces, two of them not checked for one reason, one for another."""
+    why = {"a": "no checksums", "b": "a codec", "c": "no checksums", "d": ""}
+    parser: Any = SimpleNamespace(
+        contents=lambda pieces, thorough: [ContentCheck(unproved=why[p.path]) for p in pieces]
+    )
+    held = [{"entry": "handle", "file": name, "start": 0, "bytes": 1, "form": "changes", "offsets": []} for name in why]
+    state = ExaminedState(parser, thorough=True)
+    assert state.damaged(pa.Table.from_pylist(held), [*why], [FilePlace(name, 1) for name in why]) == []
+    (said,) = [finding.message for finding in state.findings()]
+    assert "2 pieces of state were not checked further: no checksums." in said
+    assert "1 piece of state was not checked further: a codec." in said
 
 
 def test_a_zeroed_file_costs_just_the_checkpoints_that_name_it(orders: Path) -> None:
