@@ -7,15 +7,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklog.arrays.loops import only_read
 from cklog.engine.scan import Damage, Split
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
+from cklog.parsers.tables.parquet_loops import UNPACK
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
@@ -78,6 +81,50 @@ def told(data: bytes, form: str) -> list[Any]:
 def test_the_rows_are_those_that_were_written(form: str, data: bytes) -> None:
     expected = [tuple(row.values()) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
     assert told(data, form) == expected
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, bytes, list[int]]:
+    """Numbers of so many bits as Parquet's hybrid has them: packed by eights, lowest bits first, or one many times."""
+    width = draw(st.integers(0, 24))
+    number = st.integers(0, (1 << width) - 1) | st.just((1 << width) - 1)
+    data, told = b"", []
+    for _ in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            groups = draw(st.integers(1, 3))
+            packed = draw(st.lists(number, min_size=8 * groups, max_size=8 * groups))
+            bits = sum(one << (width * i) for i, one in enumerate(packed))
+            data += _varint(groups << 1 | 1) + bits.to_bytes(width * groups, "little")
+            told += packed
+        else:
+            times, one = draw(st.integers(1, 300)), draw(number)
+            data += _varint(times << 1) + one.to_bytes((width + 7) // 8, "little")
+            told += [one] * times
+    return width, data, told
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number & 127 | 128]) + _varint(number >> 7) if number > 127 else bytes([number])
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@given(runs(), st.data())
+def test_runs_of_numbers_are_those_of_their_definition(
+    form: str, made: tuple[int, bytes, list[int]], draw: st.DataObject
+) -> None:
+    """Read in two pieces, for a batch ends anywhere; and once more where the greatest number is not allowed."""
+    width, data, told = made
+    piece, cut = np.frombuffer(data, np.uint8), draw.draw(st.integers(0, len(told)))
+    for _ in forced(form):
+        for limit, said in ((1 << width, 0), (max(told), -1)):
+            state, found = np.zeros(4, np.int64), np.full(len(told), -1, np.int32)
+            codes = [
+                UNPACK(b - a, only_read(piece), width, state, found, a, b, limit)
+                for a, b in ((0, cut), (cut, len(told)))
+            ]
+            assert min(codes) == said
+            if not said:
+                assert found.tolist() == told
 
 
 @given(files(), st.data())
