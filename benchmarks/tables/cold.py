@@ -10,8 +10,13 @@ from benchmarks.timing import Command, cklog
 
 ORIGIN = "file:///srv/cklog-sample/wordcount=sample_logs/spark-wordcount"
 IMPORTS = Command('`python -c "import pyarrow, numpy, typer"`', (sys.executable, "-c", "import pyarrow, numpy, typer"))
+PROGRAM = "import pyarrow, numpy, typer\ndef main(path: str) -> None: ...\ntyper.run(main)"
+TYPER = Command("the same, and `typer.run` of a function with one argument", (sys.executable, "-c", PROGRAM, "a"))
+"""What newer versions of Typer take for themselves: these convert every argument with Pydantic."""
+
 COMMANDS = (
     IMPORTS,
+    TYPER,
     cklog("`cklog recovery-line` (JSONL sample)", "recovery-line", "sample_logs/uncoordinated-join"),
     cklog("`cklog recovery-line` (Parquet sample)", "recovery-line", "sample_logs/uncoordinated-join-parquet"),
     cklog("`cklog recovery-line` (Spark checkpoint)", "recovery-line", "sample_logs/spark-wordcount", "--map", ORIGIN),

@@ -12,6 +12,9 @@ from cklog.arrays.types import Ints
 _MOST = 1 << 63
 """As many different packed numbers fit a non-negative int64."""
 
+_FEW_ROWS = 1 << 15
+"""Fewer rows are gathered before threads have started."""
+
 
 def stable_order(*keys: Ints) -> Ints:
     """Return the rows in order of their keys, the first key counting most; equal rows stay in order.
@@ -59,6 +62,8 @@ def taken(table: pa.Table, rows: Ints) -> pa.Table:
             return pa.nulls(len(rows), field.type)
         return whole.combine_chunks().take(index)
 
+    if len(rows) < _FEW_ROWS:
+        return pa.table([*map(column, table.schema)], names=table.column_names)
     with ThreadPoolExecutor(pa.cpu_count()) as pool:  # random access waits for memory, and lets go of the lock
         columns = list(pool.map(column, table.schema))
     return pa.table(columns, names=table.column_names)

@@ -63,7 +63,8 @@ source       a split: operator, subtask (null: the coordinator has it), name ("t
              (kafka / dynamic-kafka / number-sequence), offset (next to read), stop (exclusive; null: none), detail (its
              cluster)
 enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned), offset; or, without a
-             name, kind discovering: it had not yet looked for partitions
+             name, kind discovering: it had not yet looked for partitions; or iceberg: a table is read, offset (the
+             snapshot up to which files of it were found, null: none, or it is read once)
 transaction  operator, subtask, name (transactional id), kind (open: of a writer; pending / failed / committed: of a
              committer), checkpoint, detail ("producer 7 epoch 0"); or, kind prefix, what a writer's ids begin with
 pending      what a sink is to commit after a restore, a row for each file that it names: operator, subtask, kind

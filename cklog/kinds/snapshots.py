@@ -61,8 +61,11 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.sinks import snapshot_line
         from cklog.sink_tables.beside import beside_tables
 
-        asked = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
-        return beside_tables(timed, asked, self._sink_tables(question))
+        opened = self._sink_tables(question)
+        asked = snapshot_line(
+            self._parser, self._plan(question), opened.tables, bool(question.at), question.check_files
+        )
+        return beside_tables(timed, asked, opened)
 
     def _plan(self, question: Question) -> SnapshotPlan:
         """Say what each job restarts from."""
@@ -87,9 +90,10 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.sinks import snapshot_restart
         from cklog.sink_tables.beside import with_tables_checked
 
-        name, number = next(iter(line.items()))
-        restart = snapshot_restart(self._parser, self._plan(question), name, number, question.check_files)
-        return with_tables_checked(found, restart, self._sink_tables(question), "checkpoint")
+        opened = self._sink_tables(question)
+        plan = self._plan(question)
+        restart = snapshot_restart(self._parser, plan, opened.tables, line, question.check_files)
+        return with_tables_checked(found, restart, opened, "checkpoint")
 
     def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
         return audit_snapshots(self._parser, self._opened.reading, restored, question)
@@ -117,5 +121,7 @@ class SnapshotsKind(Kind):
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.snapshots.sinks import snapshot_line
 
-        held = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
-        return with_tables(found, held.restart, "checkpoint", self._sink_tables(question))
+        opened = self._sink_tables(question)
+        plan = self._plan(question)
+        held = snapshot_line(self._parser, plan, opened.tables, bool(question.at), question.check_files)
+        return with_tables(found, held.restart, "checkpoint", opened)

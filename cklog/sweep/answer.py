@@ -59,7 +59,7 @@ def scan_answer(
             if place.problem is not None:
                 rows.append(problem_row(shown, place.format, place.problem))
             else:
-                key = _identity(root, place.folder), place.format
+                key = _identity(root, place.folder, alone=len(roots) == 1), place.format
                 jobs.setdefault(key, Job(root, place.folder, place.format, shown))
     if len(errors) == len(roots):
         raise errors[0]
@@ -123,8 +123,10 @@ def _shown(root: Root, folder: str) -> str:
     return path if "://" in path else posixpath.normpath(path)
 
 
-def _identity(root: Root, folder: str) -> str:
-    """What tells a folder from any other, by whatever names it is reached."""
+def _identity(root: Root, folder: str, alone: bool) -> str:
+    """What tells a folder from any other, by whatever names it is reached; below one root each has but one."""
+    if alone:
+        return folder
     path = root.below(folder).path
     return os.path.realpath(os_name(path.removeprefix("file://"))) if is_local(path) else path.rstrip("/")
 

@@ -54,6 +54,9 @@ _NAMED_EXPORT = re.compile(
 
 _EXPORT = re.compile(r"(?:.*/)?[^/]*offset[^/]*\.(?:jsonl?|txt)", re.IGNORECASE | re.DOTALL)
 _FILE = re.compile(r"(?:.*/)?(?:[^/]+\.offsets|[^/]*offset[^/]*\.dat)", re.IGNORECASE | re.DOTALL)
+_SUFFIXES = (".log", ".json", ".jsonl", ".txt", ".offsets", ".dat")
+"""How all of these end, in small letters: most files below a large root are passed over by that alone."""
+
 _BROKER = "meta.properties"
 
 
@@ -78,6 +81,8 @@ class Connect(Format):
         brokers = {posixpath.dirname(e.path) for e in entries if posixpath.basename(e.path) == _BROKER}
         found: set[str] = set()
         for entry in entries:
+            if not entry.path.lower().endswith(_SUFFIXES):
+                continue
             segment = _SEGMENT.fullmatch(entry.path)
             if segment and topics.is_offsets_topic(segment[2]) and (segment[1] or "") not in brokers:
                 found.add(segment[1] or "")

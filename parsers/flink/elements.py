@@ -7,6 +7,7 @@
                 Kafka (2)    n:i32 (utf topic  partition:i32  status:i32)*n  discovered:bool
                 Kafka (3)    n:i32 0:i32 (length:i32 Kafka  status:i32)*n  discovered:bool
                 numbers (1)  n:i32 numbers*n, the splits that no reader has
+                Iceberg (1), (2): `cklog.parsers.flink.iceberg`
 
 A function for each yields what it finds as `FoundElement`s, and raises `Malformed` or `Unknown` unless all of the bytes
 are laid out so, topics have names that Kafka allows, and numbers are possible. Offsets are the
@@ -35,7 +36,7 @@ from typing import Any, NamedTuple
 from cklog.model.wording import agreeing, many
 from cklog.parsers.flink.committables import COMMITTERS, commit_user, kafka_writer
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
-from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_job
+from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_enumerator, iceberg_job
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.layouts import Cells, ElementLayout, FoundElement, expect_version, fitting
 from cklog.parsers.flink.rows import Row, row
@@ -165,7 +166,7 @@ _INSIDE = {
 _MANIFESTS = ("unknown-manifests", "list of manifests")
 """What of a pending commit is not understood, by its form: what to call it, and in words."""
 
-ENUMERATORS: tuple[ElementLayout, ...] = (kafka_enumerator, number_enumerator)
+ENUMERATORS: tuple[ElementLayout, ...] = (kafka_enumerator, number_enumerator, iceberg_enumerator)
 
 
 _LEGACY = "topic-partition-offset-states"

@@ -1,4 +1,5 @@
-"""What Flink's sinks for Iceberg have in their state: manifests that wait to be committed, by checkpoint.
+"""What Flink's sinks and sources for Iceberg have in their state: manifests that wait to be committed, by checkpoint;
+and up to which snapshot a stream has looked for files.
 
     committable (1)     utf job  utf operator  checkpoint:i64  length:i32 MANIFESTS
     dynamic     (1)     utf table  utf branch  schema:i32 spec:i32 upsert:bool n:i32 field:i32*n
@@ -11,9 +12,16 @@
                 (2)     length:i32 [MANIFEST] length:i32 [MANIFEST] n:i32 (utf data file)*n      data, then deletes
     MANIFEST            c2 01  utf schema  and a record by it in Avro's binary form, its path first
 
+    enumerator  (1)     there:bool [1:i32 length:i32 POSITION]  version:i32 n:i32 (length:i32 split  utf status)*n
+                (2)     the same  m:i32 count:i32*m
+    POSITION            there:bool [snapshot:i64]  there:bool [time:i64]
+
 The first two are committables of the sinks on Flink's own committer, `by checkpoint` and `job` the older sink's lists.
 A restore asks the table for the greatest checkpoint that it has of this job and operator, and commits what is above it.
 Once committed, the manifests named here are deleted: one that is gone may be committed, or lost.
+
+A stream reads on behind the snapshot of its position; what it has found up to there waits as splits, here and with its
+readers. A bounded read has no position, and before its first look neither has a stream.
 """
 
 from __future__ import annotations
@@ -28,6 +36,8 @@ _ID = re.compile("[0-9a-f]{32}")
 _MANIFEST = bytes.fromhex("c201")
 _PATH_FIRST = re.compile(r'"fields"\s*:\s*\[\s*\{\s*"name"\s*:\s*"manifest_path"\s*,\s*"type"\s*:\s*"string"')
 _KNOWN = (1, 2)
+_SPLITS = (1, 2, 3, 4)
+_STATUSES = ("UNASSIGNED", "ASSIGNED", "COMPLETED")
 _LONGEST_PATH = 1 << 14
 
 
@@ -61,6 +71,33 @@ def dynamic_committable(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     cursor.done("a committable")
     for place in places:
         yield from _pending(at, cells, place)
+
+
+def iceberg_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
+    """Read up to which snapshot a source has looked for files, as IcebergEnumeratorStateSerializer writes it."""
+    expect_version(version, 1, 2)
+    at = cursor.at
+    snapshot = _read_position(cursor) if cursor.flag("whether there is a position") else None
+    expect_version(cursor.i32("a version of splits"), *_SPLITS)
+    for _ in range(cursor.count(6, "splits")):
+        cursor.blob("a split")
+        if cursor.utf("a status") not in _STATUSES:
+            raise Malformed(cursor.at, "no status of a split")
+    if version == 2:
+        cursor.skip(4 * cursor.count(4, "counts"), "counts of splits")
+    cursor.done("an enumerator")
+    yield FoundElement(at, "enumerator", {"kind": "iceberg", "offset": snapshot})
+
+
+def _read_position(cursor: Cursor) -> int | None:
+    """Read the snapshot of a position; None: the table had none."""
+    version, inner = read_versioned(cursor, "a position")
+    expect_version(version, 1)
+    snapshot = inner.i64("a snapshot") if inner.flag("whether there is a snapshot") else None
+    if inner.flag("whether there is a time"):
+        inner.i64("a time")
+    inner.done("a position")
+    return snapshot
 
 
 def iceberg_by_checkpoint(cursor: Cursor) -> Iterator[FoundElement]:

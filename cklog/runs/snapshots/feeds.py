@@ -14,7 +14,7 @@ from cklog.model.values import is_integer
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than
 from cklog.runs.snapshots.sinks import writes_as
-from cklog.runs.snapshots.state import source_offsets
+from cklog.runs.snapshots.state import ICEBERG, source_offsets, table_positions
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.sink_tables.fitting import NamedTable
 from cklog.sink_tables.outputs import TableOutput, table_outputs
@@ -45,13 +45,14 @@ def _feeds(
     points: list[Point] = []
     names: set[str] = set()
     outputs = table_outputs(tables, writes_as(parser, group))
+    streams = _table_inputs(plan, whole[: most - 1])
     for judged in whole[: most - 1]:
-        read = _read(plan, judged)
+        read = _read(plan, judged) | _tables_read(plan, judged, streams)
         names |= read.keys()
         at = () if judged is newest or judged.id is None else ((f"{id}/0", judged.id),)
         points.append(Point(judged.folder.path.rpartition("/")[2] or id, at, read, _written(outputs, judged.id)))
     points.append(Point("the beginning", (), dict.fromkeys(names, 0), _written(outputs, 0), initial=True))
-    inputs = tuple(Input(name) for name in sorted(names))
+    inputs = tuple(streams.get(name) or Input(name) for name in sorted(names))
     return Feeds(
         id if several else "", inputs, tuple(one.output for one in outputs), tuple(points), more=len(whole) > most - 1
     )
@@ -64,12 +65,39 @@ def _written(outputs: Sequence[TableOutput], checkpoint: int | None) -> Mapping[
     return {one.output.name: one.written(checkpoint + 1 if checkpoint else 0) for one in outputs}
 
 
-def _read(plan: SnapshotPlan, judged: JudgedSnapshot) -> Mapping[str, int | None]:
+def _read(plan: SnapshotPlan, judged: JudgedSnapshot) -> dict[str, int | None]:
     """The next offset of each source; None where the snapshot has a marker instead of one."""
     found: dict[str, int | None] = {}
     for source in source_offsets(plan.survey.tables[judged.folder.path]):
+        if source.source == ICEBERG:
+            continue
         offset = 0 if source.offset is None else source.offset
         known = offset if is_integer(offset) and offset >= 0 else None
         before = found.get(source.source, known)
         found[source.source] = None if before is None or known is None else max(before, known)
     return found
+
+
+def _table_inputs(plan: SnapshotPlan, newest_first: Sequence[JudgedSnapshot]) -> dict[str, Input]:
+    """The tables that a job reads as streams, by the names of their sources: what it has read of each, in order."""
+    commits: dict[str, dict[str, None]] = {}
+    for judged in reversed(newest_first):
+        for name, snapshot in _positions(plan, judged).items():
+            commits.setdefault(name, {}).update({} if snapshot is None else {str(snapshot): None})
+    return {name: Input(name, commits=tuple(read)) for name, read in commits.items() if read}
+
+
+def _tables_read(plan: SnapshotPlan, judged: JudgedSnapshot, streams: Mapping[str, Input]) -> dict[str, int | None]:
+    """How far each table is read: so many of the commits that the job has read up to; None where nothing tells."""
+    here = _positions(plan, judged)
+    found: dict[str, int | None] = dict.fromkeys(streams)
+    for name in here.keys() & streams.keys():
+        snapshot = here[name]
+        found[name] = 0 if snapshot is None else streams[name].commits.index(str(snapshot)) + 1
+    return found
+
+
+def _positions(plan: SnapshotPlan, judged: JudgedSnapshot) -> dict[str, int | None]:
+    """The snapshot up to which each table was looked through, by the source that reads it."""
+    positions = table_positions(plan.survey.tables[judged.folder.path])
+    return {f"{ICEBERG} of {operator}": snapshot for operator, snapshot in positions.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersSnapshots
@@ -12,24 +12,24 @@ from cklog.runs.snapshots.pending import FILES, waiting_in
 from cklog.runs.snapshots.plan import SnapshotPlan, job_named
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.sink_tables.beside import AskedLine
+from cklog.sink_tables.fitting import NamedTable
+from cklog.sink_tables.judge import writers_of
 from cklog.sink_tables.model import Restart
 
 _UNREAD = ("unread", "unknown-version")
 """Verdicts on snapshots that may be as good as any other."""
 
 
-def snapshot_line(parser: OffersSnapshots, plan: SnapshotPlan, chosen: bool, check_files: bool) -> AskedLine:
-    """Return the line of the one job for its tables.
+def snapshot_line(
+    parser: OffersSnapshots, plan: SnapshotPlan, tables: Sequence[NamedTable], chosen: bool, check_files: bool
+) -> AskedLine:
+    """Return the line of the one job for its tables; of several, of the one that the tables know.
 
     Raises
     ------
-    UsageError : there are several jobs: nothing says which of them writes to a table
+    UsageError : nothing says which of several jobs writes to the tables
     """
-    if len(plan.groups) != 1:
-        jobs = ", ".join(parser.job_id(group.job) for group in plan.groups[:5])
-        told = f"several jobs are here: {jobs}" if jobs else "no job is here"
-        raise UsageError(f"--sink: {told}", "name the folder of the one that writes to the table")
-    group = plan.groups[0]
+    group = _writing(parser, plan, tables, check_files)
     judged = plan.chosen[group.job]
 
     def restart(of: JudgedSnapshot) -> Restart:
@@ -52,14 +52,42 @@ def snapshot_line(parser: OffersSnapshots, plan: SnapshotPlan, chosen: bool, che
 
 
 def snapshot_restart(
-    parser: OffersSnapshots, plan: SnapshotPlan, name: str, number: int | None, check_files: bool
+    parser: OffersSnapshots,
+    plan: SnapshotPlan,
+    tables: Sequence[NamedTable],
+    line: Mapping[str, int | None],
+    check_files: bool,
 ) -> Restart:
-    """Return what a restart of a job from its checkpoint of a number offers; None: it starts anew."""
-    group = job_named(parser, plan.groups, name)
+    """Return what a restart from a line offers, of the job that writes to the tables; None: it starts anew."""
+    group = _writing(parser, plan, tables, check_files)
+    number = next((n for name, n in line.items() if job_named(parser, plan.groups, name) is group), None)
     judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
     if judged is None:
         return _without_state(parser, group)
     return _restart(parser, plan, group, judged, check_files)
+
+
+def _writing(
+    parser: OffersSnapshots, plan: SnapshotPlan, tables: Sequence[NamedTable], check_files: bool
+) -> Candidates:
+    """Return the job that writes to some tables: the only one, or the only one whose id each of them knows."""
+
+    def is_known(group: Candidates) -> bool:
+        judged = plan.chosen[group.job]
+        restart = (
+            _without_state(parser, group) if judged is None else _restart(parser, plan, group, judged, check_files)
+        )
+        return all(writers_of(one.account, restart, one.known) for one in tables)
+
+    groups = plan.groups
+    if len(groups) > 1 and tables:
+        groups = [group for group in groups if is_known(group)]
+    if len(groups) == 1:
+        return groups[0]
+    jobs = ", ".join(parser.job_id(group.job) for group in plan.groups[:5])
+    told = f"several jobs are here: {jobs}" if jobs else "no job is here"
+    why = ", and the tables know more than one of them" if groups else ", and no table says which of them writes to it"
+    raise UsageError(f"--sink: {told}{why if jobs and tables else ''}", "name the folder of the one that writes to it")
 
 
 def _called(group: Candidates, number: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,10 @@ from cklog.runs.snapshots.verdicts import rows_of
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3
 UNSET = -(1 << 63)
+
+ICEBERG = "iceberg-table"
+"""What a source is called that reads one: its state does not name the table."""
+
 _MARKERS: Mapping[int, tuple[str, str, str]] = {
     EARLIEST: (
         "error",
@@ -39,7 +45,10 @@ def operator_labels(table: pa.Table) -> dict[str, str]:
 
 
 def source_offsets(table: pa.Table, job: str = "") -> list[SourceOffset]:
-    """Say where each split of a job resumes; None: at its start. Another marker instead of an offset is kept."""
+    """Say where each split of a job resumes; None: at its start. Another marker instead of an offset is kept.
+
+    A table that is read as a stream resumes behind a snapshot, told as Spark's streams tell it.
+    """
     labels = operator_labels(table)
     found = [
         SourceOffset(
@@ -51,7 +60,28 @@ def source_offsets(table: pa.Table, job: str = "") -> list[SourceOffset]:
         )
         for row in rows_of(table, "source")
     ]
+    found += [
+        SourceOffset(ICEBERG, json.dumps({"snapshot_id": snapshot}), operator, -1, job=job)
+        for operator, snapshot in table_positions(table).items()
+        if snapshot is not None
+    ]
     return sorted(found, key=lambda s: (s.operator, _numbered(s.source), s.subtask))
+
+
+def table_positions(table: pa.Table) -> dict[str, int | None]:
+    """Say up to which snapshot of an Iceberg table each operator that reads one has looked for files; None: none yet.
+
+    Operators are told by their labels, or where two have the same one by their ids.
+    """
+    labels = operator_labels(table)
+    rows = [row for row in rows_of(table, "enumerator") if row["kind"] == "iceberg"]
+    called = Counter(labels.get(row["operator"]) for row in rows)
+    return {_alone(row["operator"], labels, called): row["offset"] for row in rows}
+
+
+def _alone(operator: str, labels: Mapping[str, str], called: Mapping[str | None, int]) -> str:
+    label = labels.get(operator, operator)
+    return label if called[label] == 1 else operator
 
 
 def _numbered(name: str) -> tuple[str, int, str]:

@@ -13,6 +13,7 @@ import pytest
 from cklog.errors import CorruptInput
 from cklog.inputs.sink_tables import SinkTable, Stamp, TableCommit, Writer
 from cklog.sink_tables.naming import named_uri
+from tests.builders import flink as fb
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -71,6 +72,26 @@ def test_an_iceberg_table_goes_back_before_the_job_is_restored() -> None:
     ended = cklog("runbook", FLINK, "--at", "125c=12", "--sink", "cat.db.t=/lake/iceberg-13", "--format", "md")
     assert ended.out.index("Take cat.db.t to 112") < ended.out.index("flink run -s")
     assert "rollback_to_snapshot('db.t', 112)" in ended.out.replace("\\_", "_")
+
+
+def test_of_several_jobs_the_one_that_a_table_knows_is_held_against_it(tmp_path: Path) -> None:
+    folder = shutil.copytree(FLINK, tmp_path / "checkpoints")
+    other = folder / "00112233445566778899aabbccddeeff/chk-3"
+    other.mkdir(parents=True)
+    kind = fb.properties((), "Checkpoint", "FORWARD_BACKWARD")
+    (other / "_metadata").write_bytes(fb.metadata(6, [fb.operator(6)], checkpoint=3, properties=kind).data)
+    for command in ("recovery-line", "impact"):
+        alone, beside = (cklog(command, root, "--sink", "orders=iceberg-13", "--json") for root in (FLINK, folder))
+        held = [json.loads(ended.out)["result"].get("details", {}).get("sinks") for ended in (alone, beside)]
+        assert alone.code == beside.code
+        assert held[0] == held[1]
+    line = tmp_path / "line.json"
+    line.write_text(json.dumps({f"{JOB.id}/0": 12, f"{other.parent.name}/0": 3}))
+    told = cklog("verify", folder, "--line", line, "--sink", "orders=iceberg-13")
+    assert "silent-loss" in told.out
+    ended = cklog("recovery-line", folder, "--sink", "orders=delta-3")
+    assert ended.code == 2
+    assert "no table says which of them writes to it" in ended.err
 
 
 def test_no_command_is_to_be_pasted_while_the_tables_contradict() -> None:
