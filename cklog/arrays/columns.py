@@ -51,6 +51,20 @@ def integers(column: pa.ChunkedArray | pa.Array, missing: int = 0) -> Ints:
     return found.astype(np.int64, copy=False)
 
 
+def timestamps_as_ms(column: Any) -> Any:
+    """Return timestamps (an array or a chunked one) as integers of milliseconds; finer ones are cut.
+
+    >>> timestamps_as_ms(pa.array([1_700_000_000_000_999], pa.timestamp("us"))).to_pylist()
+    [1700000000000]
+
+    Raises
+    ------
+    ArrowInvalid : one is beyond 64 bits of milliseconds
+    """
+    finer = column.type.unit in ("us", "ns")
+    return column.cast(pa.timestamp("ms", column.type.tz), safe=not finer).cast(pa.int64())
+
+
 def plain_strings(column: Any) -> Any:
     """Return a column of strings (an array or a chunked one) without its dictionary, if it has one."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

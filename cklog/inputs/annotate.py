@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.columns import timestamps_as_ms
 from cklog.arrays.types import Ints
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Engine, Scan, Split
@@ -124,10 +125,10 @@ def milliseconds(column: pa.Array) -> pa.Array:
 
     Raises
     ------
-    ArrowInvalid : it is of another type
+    ArrowInvalid : it is of another type, or a time is beyond 64 bits
     """
     if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+        return timestamps_as_ms(column)
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
         raise pa.ArrowInvalid(f"it is {column.type}: times are integers (ms) or timestamps")
     return column.cast(pa.int64())

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cklog.arrays.columns import timestamps_as_ms
 from cklog.engine.scan import Damage, Split, damage_of
+from cklog.errors import first_line
 from cklog.inputs.member_names import misplaced
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
@@ -30,6 +32,9 @@ UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 """What pyarrow raises of a file that it cannot read; names of columns need be no UTF-8."""
 
 _BATCH_ROWS = 1 << 17
+
+_UNFIT = 64
+"""Rows of a batch whose values may not fit their columns: of more, the column is of another kind."""
 
 
 def footer(uri: str, listed: int) -> Any:
@@ -108,8 +113,8 @@ def _read_row_groups(
         at = row
         try:
             for batch in file.batches(group, _BATCH_ROWS):
-                shaped = _as_table_columns(batch, schema, columns, split.path, at)
-                yield from _intact_rows(shaped, schema, split.path, at)
+                for shaped in _fitting_rows(batch, schema, columns, split.path, at):
+                    yield from [shaped] if isinstance(shaped, Damage) else _intact_rows(shaped, schema, split.path, at)
                 at += batch.num_rows
         except (OSError, pa.ArrowException, ValueError) as error:
             yield damage_of(split.path, error, f"row group {group}: ")
@@ -130,6 +135,37 @@ def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:
     columns = [stored.column(i) for i in range(len(stored))]
     keys = [c.path for c in columns if c.path.split(".")[0] in maps and c.path.endswith(".key")]
     return keys + [c.path for c in columns if c.path in texts and c.physical_type == "BYTE_ARRAY"]
+
+
+def _fitting_rows(
+    batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], path: str, row: int
+) -> list[pa.RecordBatch | Damage]:
+    """Return a batch in the table's types; rows with values that do not fit these are damage, the others stay.
+
+    `row` is the number of the first row in the file. A column of which many values do not fit is of another kind.
+
+    Raises
+    ------
+    ArrowInvalid : there are many such rows
+    """
+    found: list[pa.RecordBatch | Damage] = []
+    waiting, unfit = [(0, batch.num_rows)], 0
+    while waiting:
+        start, end = waiting.pop()
+        whole = end - start == batch.num_rows
+        part = batch if whole else batch.take(np.arange(start, end))  # of a slice, maps are cast with all their entries
+        try:
+            found.append(_as_table_columns(part, schema, columns, path, row + start))
+        except pa.ArrowInvalid as error:
+            if end - start > 1:
+                middle = (start + end) // 2
+                waiting += [(middle, end), (start, middle)]
+                continue
+            unfit += 1
+            if unfit > _UNFIT:
+                raise
+            found.append(Damage(path, "bad-record", row + start, first_line(error)))
+    return found
 
 
 def _as_table_columns(
@@ -161,7 +197,10 @@ def _table_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         return _json_texts(array)
     if pa.types.is_map(array.type) != pa.types.is_map(field.type) and member == "input":
         return pa.nulls(batch.num_rows, field.type)
-    return _cast_column(array, field)
+    try:
+        return _cast_column(array, field)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"column {member}: {first_line(error)}") from None
 
 
 def _json_texts(array: pa.Array) -> pa.Array:
@@ -176,7 +215,13 @@ def _json_texts(array: pa.Array) -> pa.Array:
 
 
 def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Cast a column to its field's type; ArrowInvalid if its values are of another kind."""
+    """Cast a column to its field's type; times are cut to milliseconds, integers rounded to what a double can hold.
+
+    Raises
+    ------
+    ArrowInvalid : a value does not fit
+    ArrowTypeError : the column is of another kind
+    """
     if pa.types.is_dictionary(array.type) and pa.types.is_string(field.type):
         return array
     if pa.types.is_map(array.type) and pa.types.is_map(field.type):
@@ -185,10 +230,10 @@ def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:
         return array.cast(pa.map_(array.type.key_type, pa.int64()))
     if pa.types.is_integer(field.type) and not pa.types.is_integer(array.type):
         if pa.types.is_timestamp(array.type):
-            return array.cast(pa.timestamp("ms", array.type.tz)).cast(pa.int64())
+            return timestamps_as_ms(array)
         stored = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-        raise pa.ArrowInvalid(f"column {field.name} is {stored}, not an integer")
-    return array.cast(field.type)
+        raise pa.ArrowTypeError(f"column {field.name} is {stored}, not an integer")
+    return array.cast(field.type, safe=not (pa.types.is_float64(field.type) and pa.types.is_integer(array.type)))
 
 
 def _intact_rows(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:

@@ -100,7 +100,7 @@ def records_of_pieces(pieces: pa.Table) -> DeltaRecords:
             "checkpoint": pieces["version"],
             "delta": pc.equal(pieces["form"].cast(pa.string()), "delta").cast(pa.int8()),
             "parent": pieces["parent"],
-            "bytes": pc.if_else(whole, pieces["bytes"].cast(pa.float64()), np.nan),
+            "bytes": pc.if_else(whole, pieces["bytes"].cast(pa.float64(), safe=False), np.nan),
         }
     )
     sums = {"delta": "max", "parent": "min", "bytes": "sum"}
