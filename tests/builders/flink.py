@@ -385,15 +385,6 @@ def coordinator(version: int, data: bytes, framing: int = 1) -> bytes:
     return i32(framing) + versioned(version, data)
 
 
-def iceberg_enumerator(snapshot: int | None, splits: Sequence[tuple[bytes, str]] = (), version: int = 2) -> bytes:
-    """What a source of Iceberg keeps; a position without a snapshot is that of an empty table."""
-    there = b"\0" if snapshot is None else b"\1" + i64(snapshot)
-    position = there + (b"\0" if snapshot is None else b"\1" + i64(1_795_462_000_000))
-    data = b"\1" + versioned(1, position) + i32(3, len(splits))
-    data += b"".join(blob(split) + utf(status) for split, status in splits)
-    return data + (i32(2, 5, 0) if version == 2 else b"")
-
-
 def committable(name: str, producer: int, epoch: int) -> bytes:
     return struct.pack(">h", epoch) + i64(producer) + utf(name)
 

@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 from tests.builders import flink as fb
+from tests.builders.sinks.flink_source import iceberg_enumerator
 from tests.unit.joint.asking import ask, drop, points
-from tests.unit.joint.test_tables import Iceberg, jobs
-
-__all__ = ["jobs"]
+from tests.unit.joint.tables import Iceberg, chain
 
 JOB = "00112233445566778899aabbccddeeff"
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    return chain(tmp_path)
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def iceberg(jobs: Path) -> Iceberg:
     made = Iceberg(jobs)
     shutil.rmtree(jobs / "enrich")
     for n, snapshot in enumerate([None, *made.ids]):
-        checkpoint(jobs, n, fb.iceberg_enumerator(snapshot))
+        checkpoint(jobs, n, iceberg_enumerator(snapshot))
     return made
 
 

@@ -10,6 +10,7 @@ from cklog.engine.scan import Split
 from cklog.parsers.flink.metadata import READER, rows
 from cklog.parsers.flink.rows import FIELDS
 from tests.builders import flink as fb
+from tests.builders.sinks.flink_source import iceberg_enumerator
 
 Cells = dict[str, Any]
 
@@ -58,8 +59,8 @@ def test_snapshots_up_to_which_a_table_was_looked_through() -> None:
     waiting = ((b"a split", "UNASSIGNED"), (b"", "COMPLETED"))
     for version in (1, 2):
         found = {"entry": "enumerator", "kind": "iceberg", "offset": -8_000_000_000_000_000_001}
-        assert enumerated(version, fb.iceberg_enumerator(found["offset"], waiting, version)) == [found]
-        assert enumerated(version, fb.iceberg_enumerator(None, (), version)) == [
+        assert enumerated(version, iceberg_enumerator(found["offset"], waiting, version)) == [found]
+        assert enumerated(version, iceberg_enumerator(None, (), version)) == [
             {"entry": "enumerator", "kind": "iceberg"}
         ]
     bounded = b"\0" + fb.i32(3, 0) + fb.i32(0)
@@ -70,9 +71,9 @@ def test_snapshots_up_to_which_a_table_was_looked_through() -> None:
     ("version", "data", "framing", "kind"),
     [
         (2, fb.i32(1) + known("q", 0, 2) + b"\1", 1, "unknown-enumerator"),
-        (2, fb.iceberg_enumerator(7, ((b"", "LOST"),)), 1, "unknown-enumerator"),
-        (2, fb.iceberg_enumerator(7) + b"\0", 1, "unknown-enumerator"),
-        (3, fb.iceberg_enumerator(7), 1, "unknown-enumerator"),
+        (2, iceberg_enumerator(7, ((b"", "LOST"),)), 1, "unknown-enumerator"),
+        (2, iceberg_enumerator(7) + b"\0", 1, "unknown-enumerator"),
+        (3, iceberg_enumerator(7), 1, "unknown-enumerator"),
         (2, fb.i32(1) + known("q", 0, 0), 1, "unknown-enumerator"),
         (9, b"?", 1, "unknown-enumerator"),
         (1, fb.i32(0), 2, "unknown-coordinator"),
