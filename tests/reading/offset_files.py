@@ -60,7 +60,20 @@ def spark_reads(text: str) -> Offsets:
     return {(name, int(p)): n for name, held in json.loads(text).items() for p, n in held.items()}
 
 
+_SWITCHES = ("-C", "-e", "--reset-offsets", "${MODE:---dry-run}")
+
+
 def commands(text: str) -> list[dict[str, str]]:
-    """Options by name of each command of a script, as a shell splits them."""
-    lines = [shlex.split(line, comments=True) for line in text.splitlines()]
-    return [dict(zip(line[1:], [*line[2:], ""], strict=True)) for line in lines if line]
+    """Options by name of each command of a script, as a shell splits them.
+
+    One that takes a word takes the next one, whatever that begins with: a topic may be called -t.
+    """
+    return [_options(line[1:]) for line in (shlex.split(line, comments=True) for line in text.splitlines()) if line]
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    waiting = iter(words)
+    for word in waiting:
+        found[word] = "" if word in _SWITCHES else next(waiting, "")
+    return found

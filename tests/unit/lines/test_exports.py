@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cklog.errors import NothingToWrite, UsageError
@@ -57,6 +57,7 @@ def answer_of(plan: Offsets, length: int | None = None) -> Answer[Any]:
 
 
 @given(plans)
+@example({("-t", 0): 0, ("-p", 3): 7})
 def test_every_tool_reads_back_the_plan(plan: Offsets) -> None:
     found = answer_of(plan)
     forms = replay_formats()
