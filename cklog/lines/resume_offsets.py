@@ -111,7 +111,10 @@ def _topic_partition(source: str) -> tuple[str, int]:
     name, _, partition = source.rpartition("-")
     numbered = _PARTITION.fullmatch(partition) and int(partition) < _PARTITIONS
     if not _TOPIC.fullmatch(name) or name in (".", "..") or not numbered:
-        raise UsageError(f"source {source} is no Kafka topic-partition, and a Kafka tool would misread it")
+        raise UsageError(
+            f"source {source} is no Kafka topic-partition, and a Kafka tool would misread it",
+            "choose an operator that reads Kafka with --operator",
+        )
     return name, int(partition)
 
 
