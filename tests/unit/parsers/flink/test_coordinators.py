@@ -57,14 +57,13 @@ def test_splits_that_no_reader_has() -> None:
 
 def test_snapshots_up_to_which_a_table_was_looked_through() -> None:
     waiting = ((b"a split", "UNASSIGNED"), (b"", "COMPLETED"))
+    snapshot = -8_000_000_000_000_000_001
+    found = {"entry": "enumerator", "kind": "iceberg"}
     for version in (1, 2):
-        found = {"entry": "enumerator", "kind": "iceberg", "offset": -8_000_000_000_000_000_001}
-        assert enumerated(version, iceberg_enumerator(found["offset"], waiting, version)) == [found]
-        assert enumerated(version, iceberg_enumerator(None, (), version)) == [
-            {"entry": "enumerator", "kind": "iceberg"}
-        ]
+        assert enumerated(version, iceberg_enumerator(snapshot, waiting, version)) == [found | {"offset": snapshot}]
+        assert enumerated(version, iceberg_enumerator(None, (), version)) == [found]
     bounded = b"\0" + fb.i32(3, 0) + fb.i32(0)
-    assert enumerated(2, bounded) == [{"entry": "enumerator", "kind": "iceberg"}]
+    assert enumerated(2, bounded) == [found]
 
 
 @pytest.mark.parametrize(
