@@ -178,6 +178,14 @@ def test_an_increment_that_is_cut_by_zeros(real: dict[StateStretch, Path], tmp_p
     assert tried
 
 
+@pytest.mark.parametrize(("groups", "sound"), [(0, False), (1, True), (32_769, True), (32_770, False)])
+def test_an_increment_has_at_most_every_key_group_and_its_own_entry(groups: int, sound: bool, tmp_path: Path) -> None:
+    """Flink has at most 32,768 key groups, and one entry more of what is of no key."""
+    data = b"\0" + struct.pack(">iii", groups, 1, -1) + struct.pack(">i", 2) + b"xy"
+    found = on(tmp_path / "changes", data, "changes", (0,))
+    assert (found.flaw == "") == sound
+
+
 def full_snapshot(wide: bool) -> tuple[bytes, tuple[int, ...]]:
     """Keyed state as a canonical savepoint has it: key groups 200 to 203, the third one empty."""
     head = (
