@@ -18,7 +18,7 @@ from cklog.arrays.loops import only_read
 from cklog.engine.scan import Damage, Split
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
-from cklog.parsers.tables.parquet_loops import UNPACK
+from cklog.parsers.tables.parquet_loops import UNPACK, stored_pages
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
@@ -145,6 +145,17 @@ def test_every_byte_of_a_footer(to: Callable[[int], int]) -> None:
     for at in range(footer, len(data)):
         changed = data[:at] + bytes([to(data[at])]) + data[at + 1 :]
         assert told(changed, "compiled") == told(changed, "plain"), at
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@pytest.mark.parametrize(("is_sorted", "usual"), [(b"\x11", True), (b"\x12", True), (b"\x13\x01", False)])
+def test_a_dictionary_may_say_whether_it_is_sorted(form: str, is_sorted: bytes, usual: bool) -> None:
+    """By a boolean, whose kind is its value in Thrift's compact protocol: 1 or 2, and no other."""
+    header = b"\x15\x04\x15\x00\x15\x00\x4c\x15\x00\x15\x00" + is_sorted + b"\x00\x00"
+    for _ in forced(form):
+        found = stored_pages(np.frombuffer(header, np.uint8), 4)
+        assert (found is not None) == usual
+        assert found is None or [(page.type, page.values, page.at) for page in found] == [(2, 0, len(header))]
 
 
 def test_the_loops_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
