@@ -12,18 +12,7 @@ from cklog.runs.snapshots.runbook import snapshot_steps
 
 def command_of(path: str) -> str:
     """The command of the step that restores the checkpoint at a path."""
-    line = RecoveryLine(
-        action="restart",
-        consistent=True,
-        protocol="coordinated",
-        line=(),
-        channels=(),
-        sources=(),
-        rolled_back=(),
-        useless=(),
-        steps=(),
-        domino=False,
-    )
+    line = RecoveryLine(True, "coordinated", (), (), (), (), (), (), False, action="restart")
     run = RunAction("3f2a", "restart", chosen="chk-3", command=f"flink run -s {path}")
     (restore,) = [step for step in snapshot_steps(line, run, Again()) if step.title == "Restore chk-3"]
     assert restore.command is not None
