@@ -107,6 +107,9 @@ def line_steps(line: RecoveryLine) -> list[str]:
     return [visible(f"{what}: {first_few(names, _NAMED)}") for what, names in steps.items() if names]
 
 
+_NOT_YET = "Not yet: this line is right, and a restart from it goes wrong as the files are."
+
+
 def line_headline(line: RecoveryLine, verdict: Verdict) -> str:
     """Say where to restart, in one or two sentences."""
     if line.details.get("headline"):
@@ -119,7 +122,7 @@ def line_headline(line: RecoveryLine, verdict: Verdict) -> str:
     lead = {
         "indeterminate": "Indeterminate. What can be proven: this line is consistent.",
         "unrecoverable": "No recovery point but the initial state: everything is processed again from the start.",
-    }.get(verdict, "Restart from this line.")
+    }.get(verdict, "Restart from this line." if line.action != "repair-first" else _NOT_YET)
     parts = [
         f"{len(line.line) - len(back) - running - eventual} of {len(line.line)} subtasks at their newest checkpoint"
         + (f", {eventual} at the end of their output queue" if eventual else "")

@@ -126,11 +126,48 @@ def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bo
 
 _MOST_BLOCKS = 50
 
+_LATE = "over-recovery-time"
+"""The error that no restart waits for: it is right, and takes longer than it was allowed."""
+
+_GOES_WRONG = frozenset(
+    {
+        "retention-hole",
+        "lost-result",
+        "ambiguous-tie",
+        "output-order",
+        "window-order",
+        "window-count-mismatch",
+        "receive-without-send",
+        "offset-went-back",
+        "missing-input-file",
+        "sink-log-behind",
+        "source-at-earliest",
+        "source-at-latest",
+        "split-held-twice",
+        "pending-file-missing",
+    }
+)
+"""Errors that are about a restart itself: one from an older line goes wrong by them, too."""
+
 
 def _without_command(run: RunAction) -> RunAction:
     """Return a run of which nobody knows what to do without a command: what can be proven is no reason to paste one."""
     why = "supply what the findings name, and ask again; start nothing"
     return replace(run, command=None, note=run.note if run.command is None and run.chosen is None and run.note else why)
+
+
+def _repaired_first(run: RunAction) -> RunAction:
+    """Return a run whose restart has errors in its way that no older line explains, or avoids.
+
+    Its command would restart it as it is, so that it stands in the note, behind what comes first.
+    """
+    wrong = run.action == "restart" or any(one.partition(" ")[0] in _GOES_WRONG for one in run.blocked_by)
+    if run.action not in ("restart", "restart-older") or not (wrong and run.blocked_by):
+        return run
+    then = run.command or run.note or "restart"
+    mind = f". Mind: {run.note}" if run.command and run.note else ""
+    note = f"mend what the errors name, or decide to live with what they tell; then {then}{mind}"
+    return replace(run, action="repair-first", command=None, note=note)
 
 
 def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
@@ -144,12 +181,14 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
         runs = tuple(replace(run, action="undetermined") for run in runs)
     runs = tuple(_without_command(run) if run.action == "undetermined" else run for run in runs)
     runs = tuple(replace(run, blocked_by=_blocks(run, draft.findings, len(runs) == 1)) for run in runs)
+    runs = tuple(_repaired_first(run) for run in runs)
     return replace(line, action=worst(run.action for run in runs), runs=runs)
 
 
 def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:
-    """Return the errors about a run: all of them where it is the only one."""
-    mine = (f for f in findings if f.severity == "error" and (alone or is_about(run, f)))
+    """Return the errors about a run that a restart should wait for: all of them where it is the only run."""
+    errors = (f for f in findings if f.severity == "error" and f.id != _LATE)
+    mine = (f for f in errors if alone or is_about(run, f))
     return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in mine))[:_MOST_BLOCKS]
 
 

@@ -24,7 +24,7 @@ def steps_with_tables(line: RecoveryLine, run: RunAction, again: Again, steps: S
     if told.fits is not None and told.at is not None and run.action == "restart-older":
         return [_asking_for(told.at, told.fits, again)]
     if not told.rollbacks:
-        return [repairing(replace(run, note=told.instead or run.note))]
+        return [repairing(replace(run, note=told.instead or run.note), again)]
     by_state = replace(run, action=told.action, command=told.command, note=told.note)
     backs = [_taking_back(one, again) for one in told.rollbacks]
     return [*backs, *steps(line, by_state, again), _looking_at_tables()]

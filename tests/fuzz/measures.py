@@ -48,6 +48,16 @@ def failed(answer: Answer) -> list[str]:
     return [f"{part['name']}: {part['why']}" for part in parts if part.get("exit_code") == 70]
 
 
+def runs(answer: Answer) -> list[Mapping[str, Any]]:
+    """The rows that say of each run what is to be done, those of a report's parts among them."""
+    return [
+        run
+        for part in _answers(answer)
+        for run in _result(part).get("runs") or ()
+        if isinstance(run, Mapping) and "blocked_by" in run
+    ]
+
+
 def positions(answer: Answer) -> Measured:
     """How new, and how sure: the checkpoint of each subtask of a line, what a chain can be restored to, the action."""
     return {key: number for part in _answers(answer) for key, number in _positions(part).items()}

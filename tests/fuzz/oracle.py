@@ -72,6 +72,8 @@ def _ends(told: Told) -> Iterator[str]:
         errors = [f["id"] for f in told.answer["findings"] if f["severity"] == "error"]
         if ended.code == 0 and errors:
             yield f"exit-0-with-errors: {errors[:3]}"
+        if any(run["action"] == "restart" and run["blocked_by"] for run in measures.runs(told.answer)):
+            yield "plain-restart: something blocks it"
         for part in measures.failed(told.answer):
             yield f"exit-70: {part}"
 

@@ -126,7 +126,7 @@ DAMAGED: list[tuple[str, Callable[[Path, bool], None], str]] = [
     ("spark-wordcount", of_spark, "repair-first"),
     ("checkmate-uncoordinated", of_checkmate, "restart-older"),
     ("uncoordinated-join", of_records, "restart-older"),
-    ("uncoordinated-join", of_messages, "restart"),
+    ("uncoordinated-join", of_messages, "repair-first"),
 ]
 
 
@@ -156,6 +156,44 @@ def test_damage_that_touches_the_action_is_an_error_that_is_named(
     assert set(run["blocked_by"]) == errors != set()
     if damage is of_messages:
         assert run["lost"] == 1
+
+
+def test_messages_that_are_gone_are_no_plain_restart_and_what_comes_then_is_told(tmp_path: Path) -> None:
+    """One wrong byte of a log: messages that the line needs cannot be read, and neither line nor command changes."""
+    run = copy_of("uncoordinated-join-parquet", tmp_path)
+    whole = answered(run)[1]["result"]
+    log = run / "channels" / "join.parquet"
+    log.write_bytes(log.read_bytes()[:60] + b"XXXX" + log.read_bytes()[64:])
+    code, told = answered(run)
+    (row,) = told["result"]["runs"]
+    assert (code, told["result"]["action"]) == (3, "repair-first")
+    assert [one for one in row["blocked_by"] if one.startswith("retention-hole ")] != []
+    assert told["result"]["line"] == whole["line"]
+    assert row["lost"] > 0
+    assert row["command"] is None
+    assert row["note"].endswith(f"; then {whole['runs'][0]['note']}")
+    text = cklog("recovery-line", run).out
+    assert text.startswith("Not yet: ")
+    assert "nothing is in the way" not in text
+
+
+def test_a_command_that_would_restart_it_as_it_is_stands_behind_what_comes_first(tmp_path: Path) -> None:
+    """A folder that was renamed: nobody knows whether it is the newest, and to restore it is not for pasting."""
+    run = copy_of("flink-orders", tmp_path)
+    (whole,) = answered(run)[1]["result"]["runs"]
+    newest = next(run.rglob(whole["chosen"]))
+    newest.rename(newest.with_name("chk-999"))
+    (row,) = answered(run)[1]["result"]["runs"]
+    assert (row["action"], row["command"]) == ("repair-first", None)
+    assert "; then flink run -s " in row["note"]
+
+
+def test_a_restart_that_takes_longer_than_it_may_is_a_restart() -> None:
+    code, told = answered(SAMPLES / "incremental", "--read-rate", "1", "--max-recovery-time", "0.000001")
+    (row,) = told["result"]["runs"]
+    assert code == 3
+    assert [f["id"] for f in told["findings"] if f["severity"] == "error"] == ["over-recovery-time"]
+    assert (row["action"], row["blocked_by"]) == ("restart", [])
 
 
 def test_fail_on_says_what_an_exit_code_is_for(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def batch_impact(
         result,
         plan.findings,
         plan.inputs,
-        unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
+        unrecoverable=plan.committed < 0 or plan.unreachable,
         indeterminate=bool(plan.unjudged),
     )
 

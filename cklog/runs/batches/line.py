@@ -106,7 +106,7 @@ class BatchLog:
             line_of(plan, chosen=bool(question.at)),
             plan.findings,
             plan.inputs,
-            unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
+            unrecoverable=plan.committed < 0 or plan.unreachable,
             indeterminate=bool(plan.unjudged),
         )
 
@@ -167,7 +167,12 @@ def _run_action(plan: BatchPlan) -> RunAction:
     known = [records_between(s.start, s.end) for s in plan.sources]
     return RunAction(
         run=plan.query_id or "",
-        action=action_of(bool(plan.unjudged), nothing=plan.committed < 0 and not to_repair, repair=to_repair),
+        action=action_of(
+            bool(plan.unjudged),
+            nothing=plan.committed < 0 and not to_repair,
+            repair=to_repair,
+            older=plan.unreachable,
+        ),
         newest=None if newest is None else f"batch {newest}",
         newest_time=None if newest is None else times.get(newest),
         chosen=None if plan.committed < 0 else f"batch {plan.committed}",

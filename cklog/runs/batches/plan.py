@@ -77,6 +77,11 @@ class BatchPlan:
     state_bytes: int | None = None
     skips: bool = False
 
+    @property
+    def unreachable(self) -> bool:
+        """Whether `committed` is an older batch than was asked for."""
+        return any(finding.id == "unreachable-batch" for finding in self.findings)
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:

@@ -14,7 +14,7 @@ from cklog.runbook.shell import Again, commands, job
 def batch_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
     """Return what comes after the copy."""
     if run.action == "repair-first" and run.command is None:
-        return [repairing(run)]
+        return [repairing(run, again)]
     wanted: Action = "start-over" if run.chosen is None else "restart"
     removed = [_remove(run.command, again, wanted), _exchange()] if run.command else []
     nothing = [giving_up()] if run.action == "start-over" else []

@@ -24,7 +24,7 @@ def connector_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequenc
     number = [one.run for one in line.runs].index(run.run)
     name = str(rows[0]["stored"]["connector"])
     if run.action == "restart-older":
-        return [repairing(run)]
+        return [repairing(run, again)]
     nothing = [giving_up()] if run.action == "start-over" else []
     changed = [row for row in rows if row["planned"]["offset"] != row["stored"]["offset"]]
     setting = list(_setting(name, run.run, number, again)) if changed else []

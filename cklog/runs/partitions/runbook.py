@@ -19,7 +19,7 @@ def partition_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequenc
     """Return what comes after the copy."""
     others = [one for one in run.blocked_by if one.partition(" ")[0] not in RESET]
     if run.action == "repair-first" and others:
-        return [repairing(run)]
+        return [repairing(run, again)]
     groups = sorted(
         {g["group"] for g in line.details["groups"] if g["resume"] is not None and g["committed"] != g["resume"]}
     )

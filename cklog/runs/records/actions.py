@@ -38,6 +38,9 @@ HIDES_NEWER = LOSSES | {
     "incomplete-event",
     "inconsistent-round",
     "duplicate-send",
+    "broken-chain",
+    "bad-parent",
+    "output-gap",
 }
 """Findings, as errors, after which a newer line may have been stored than the one that is left."""
 

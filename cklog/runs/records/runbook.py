@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import checking_sources, giving_up, looking, starting
+from cklog.runbook.frame import checking_sources, giving_up, looking, repairing, starting
 from cklog.runbook.model import Step
 from cklog.runbook.shell import ANSWER, Again, commands, job
 
@@ -17,6 +17,8 @@ _GONE = "a range is not in the log any more: those messages are lost"
 
 def record_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
     """Return what comes after the copy."""
+    if run.action == "repair-first":
+        return [repairing(run, again)]
     queues = [e for e in line.line if e.state == "eventual"]
     first = [_loads(line, again.reading)] if queues else [_proof(again)]
     restored = [e for e in line.line if e.state in ("stored", "initial")]

@@ -17,7 +17,7 @@ _CLAIM = "-claimMode CLAIM"
 def snapshot_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
     """Return what comes after the copy."""
     if run.action == "repair-first":
-        return [repairing(run)]
+        return [repairing(run, again)]
     sources = [checking_sources(again)] if any(s.job in ("", run.run) for s in line.sources) else []
     nothing = [giving_up()] if run.action == "start-over" else []
     return [*nothing, *sources, _restore(line, run), _look(run)]

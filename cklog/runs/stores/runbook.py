@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
 from cklog.model.wording import many
-from cklog.runbook.frame import asking_again, looking, starting
+from cklog.runbook.frame import asking_again, looking, repairing, starting
 from cklog.runbook.model import Step
 from cklog.runbook.shell import Again, below_run, commands
 
 
 def store_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
     """Return what comes after the copy."""
+    if run.action == "repair-first" and run.command is None:
+        return [repairing(run, again)]
     deleted = [_delete(run.command, again)] if run.command else []
     return [*deleted, starting("Start the instance again", _why(run)), _look(run)]
 

@@ -119,6 +119,17 @@ def test_a_join_is_restored_replayed_and_sought_as_its_line_says(tmp_path: Path)
     assert order.index("restore") < order.index("seek") < order.index("replay") < order.index("start")
 
 
+def test_a_restart_that_goes_wrong_is_for_somebody_to_make(tmp_path: Path) -> None:
+    run = copied("uncoordinated-join-parquet", tmp_path / "run")
+    log = run / "channels" / "join.parquet"
+    log.write_bytes(log.read_bytes()[:60] + b"XXXX" + log.read_bytes()[64:])
+    ran = run_script(script_of(run), tmp_path / "work")
+    assert ran.code != 0
+    assert "Stopped in step 4" in ran.err
+    assert (tmp_path / "work" / "save" / "run").is_dir()
+    assert [words[0] for words in told(ran)] == ["stop", "stopped"]
+
+
 def test_eventual_checkpoints_are_loaded_upstream_first_and_are_those_of_the_queues(tmp_path: Path) -> None:
     run = copied("cec-crashed", tmp_path / "run")
     ran = run_script(script_of(run), tmp_path / "work")
