@@ -34,7 +34,8 @@ from cklog.local_files import (
     without_query,
 )
 from cklog.progress import Stage, stage
-from cklog.stores.opening import FileInfo, file_info, remote_entries
+from cklog.stores.files import FileInfo
+from cklog.stores.opening import file_info, remote_entries
 from cklog.stores.opening import file_system as file_system
 from cklog.stores.opening import open_file as open_file
 from cklog.stores.places import located, numbered

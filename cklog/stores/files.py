@@ -1,15 +1,23 @@
-"""A file of a store, read by ranges: what is asked for, and a little more where little is asked for."""
+"""What stands at a place, and a file of a store, read by ranges: what is asked for, and a little more for few bytes."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 Fetch = Callable[[int, int], bytes]
 """(first byte, how many) → exactly so many bytes."""
 
 AHEAD_BYTES = 16 << 10
 """At least so many bytes are fetched at once: a request costs more than they do."""
+
+
+class FileInfo(NamedTuple):
+    """What stands at a place: a file with its size in bytes, a folder, or nothing."""
+
+    kind: Literal["file", "folder", "nothing"]
+    size: int = 0
 
 
 class StoreFile(io.RawIOBase):

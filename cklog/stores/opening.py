@@ -6,13 +6,13 @@ import functools
 import io
 import os
 import stat
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs
 
 from cklog.local_files import CutSince, NoFile, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
+from cklog.stores.files import FileInfo
 from cklog.stores.places import located
 from cklog.stores.store import store_numbered
 
@@ -79,7 +79,7 @@ def _opened(uri: str) -> Any:
         raise NoFile(path)
     if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
         return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it
-    return _local_file_system().open_input_file(path)
+    return pa.OSFile(path)
 
 
 def _is_pipe(path: str) -> bool:
@@ -98,13 +98,6 @@ def file_system(path: str) -> tuple[Any, str]:
     return place.system, place.inner(found.uri)
 
 
-class FileInfo(NamedTuple):
-    """What stands at a place: a file with its size in bytes, a folder, or nothing."""
-
-    kind: Literal["file", "folder", "nothing"]
-    size: int = 0
-
-
 def file_info(path: str) -> FileInfo:
     """Look at a path or URI.
 
@@ -120,10 +113,7 @@ def file_info(path: str) -> FileInfo:
         return FileInfo("folder") if stat.S_ISDIR(about.st_mode) else FileInfo("file", about.st_size)
     found = located(path)
     place = store_numbered(found.store).place(found.uri)
-    info = place.info(place.inner(found.uri))
-    if info.type == fs.FileType.NotFound:
-        return FileInfo("nothing")
-    return FileInfo("folder") if info.type == fs.FileType.Directory else FileInfo("file", int(info.size or 0))
+    return place.info(place.inner(found.uri))
 
 
 def remote_entries(uri: str) -> list[tuple[str, int | None]]:
@@ -143,4 +133,6 @@ def remote_entries(uri: str) -> list[tuple[str, int | None]]:
 
 @functools.cache
 def _local_file_system() -> Any:
-    return fs.LocalFileSystem()
+    from pyarrow.fs import LocalFileSystem
+
+    return LocalFileSystem()

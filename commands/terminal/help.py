@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup
 
+from cklog.commands.terminal.values import taken_as_given
+
 _OTHERS = "Options"
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Which line": (
@@ -67,6 +69,10 @@ else in a command says where it belongs by its `rich_help_panel`."""
 class HelpfulCommand(TyperCommand):
     """A command whose help is in groups, with examples, and whose options complete with what was typed before them."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its parameters, `--help` among them."""
+        return taken_as_given(super().get_params(ctx))
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line; for a shell that completes an option's value, all of it before that option.
 
@@ -88,6 +94,10 @@ class HelpfulGroup(TyperGroup):
     """A group of commands, listed by the questions that they answer; those in `questions` under no title come last."""
 
     questions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its parameters, `--help` among them."""
+        return taken_as_given(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands first, which is what somebody looks for; then options."""
