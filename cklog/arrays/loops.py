@@ -31,7 +31,8 @@ class Loop:
     """A function of arrays and numbers that returns an integer, in the part of Python that Numba compiles.
 
     It may read and fill arrays of integers, and do nothing else: arrays that may be written come back filled. A sum may
-    wrap only where it is stored at once and not read again but to be added to.
+    wrap only where it is stored at once and not read again but to be added to. Functions that it calls are its `parts`,
+    of the same kind.
 
     >>> def double(numbers, found):
     ...     for i in range(len(numbers)):
@@ -42,8 +43,9 @@ class Loop:
     (2, [6, 8])
     """
 
-    def __init__(self, function: Callable[..., int]) -> None:
+    def __init__(self, function: Callable[..., int], parts: Sequence[Callable[..., int]] = ()) -> None:
         self.plain = function
+        self._parts = parts
         self._rows = 0
         self._machine: dict[tuple[object, ...], Callable[..., int]] = {}
         self._making = threading.Lock()
@@ -80,7 +82,7 @@ class Loop:
         if made is not None:
             return made
         with self._making:
-            if kinds not in self._machine and (made := _compile(self.plain, given)) is not None:
+            if kinds not in self._machine and (made := _compile(self.plain, self._parts, given)) is not None:
                 self._machine[kinds] = made
         return self._machine.get(kinds)
 
@@ -100,11 +102,15 @@ def _fill(array: NDArray[np.integer[Any]], values: list[int]) -> None:
         array[:] = [(value + (1 << 63)) % (1 << 64) - (1 << 63) for value in values]
 
 
-def _compile(function: Callable[..., int], given: Sequence[Any]) -> Callable[..., int] | None:
+def _compile(
+    function: Callable[..., int], parts: Sequence[Callable[..., int]], given: Sequence[Any]
+) -> Callable[..., int] | None:
     """Return machine code of a function for arguments of these types, from the cache if it can be had there."""
     numba = _numba()
     if numba is None:
         return None
+    for part in parts:
+        _let_be_called(part)
     kinds = tuple(numba.typeof(one) for one in given)
     for cache in (True, False) if numba.config.CACHE_DIR else (False,):
         try:
@@ -116,6 +122,14 @@ def _compile(function: Callable[..., int], given: Sequence[Any]) -> Callable[...
         else:
             return made  # type: ignore[no-any-return]
     return None
+
+
+@functools.cache
+def _let_be_called(part: Callable[..., int]) -> None:
+    """Let machine code call a function, which stays as it is for everybody else."""
+    from numba.extending import register_jitable
+
+    register_jitable(part)
 
 
 @functools.cache

@@ -26,6 +26,8 @@ class Chunk(NamedTuple):
     `start`, `size` : the bytes of its pages; -1: not said
     `dictionary` : whether it has a dictionary, which lies before its other pages
     `codec`, `values` : the number of what compresses its pages, and how many values they have; -1: not said
+    `how` : whether its pages follow its dictionary, the numbers of its type and of its encodings, and how long each of
+        its bounds is
     `bounds` : (least, greatest), if it holds 64-bit integers and these are noted
     """
 
@@ -35,6 +37,7 @@ class Chunk(NamedTuple):
     dictionary: bool
     codec: int
     values: int
+    how: tuple[object, ...]
     bounds: tuple[int, int] | None
 
 
@@ -90,6 +93,7 @@ def _chunk(compact: Compact) -> Chunk:
         dictionary=11 in about,
         codec=about.get(4, -1),
         values=about.get(5, -1),
+        how=(dictionary < data, about.get(1, -1), *about.get(2, ()), *((id, len(noted[id])) for id in sorted(noted))),
         bounds=(_INTEGER.unpack(least)[0], _INTEGER.unpack(greatest)[0]) if whole else None,
     )
 
@@ -99,6 +103,7 @@ _NOTED = {id: Field(BINARY, Compact.binary) for id in (1, 2, 5, 6)}
 
 _ABOUT = {
     1: Field(I32, Compact.integer),
+    2: Field(LIST, lambda compact: compact.list_of(I32, Compact.integer)),
     3: Field(LIST, lambda compact: compact.list_of(BINARY, Compact.binary)),
     4: Field(I32, Compact.integer),
     5: Field(I64, Compact.integer),
@@ -107,8 +112,8 @@ _ABOUT = {
     11: Field(I64, Compact.integer),
     12: Field(STRUCT, lambda compact: compact.fields(_NOTED, 4)),
 }
-"""`ColumnMetaData`: type, path_in_schema, codec, num_values, total_compressed_size, the offsets of data and dictionary,
-statistics."""
+"""`ColumnMetaData`: type, encodings, path_in_schema, codec, num_values, total_compressed_size, the offsets of data and
+dictionary, statistics."""
 
 _CHUNK = {3: Field(STRUCT, lambda compact: compact.fields(_ABOUT, 3))}
 _GROUP = {1: Field(LIST, lambda compact: compact.list_of(STRUCT, _chunk))}

@@ -222,7 +222,7 @@ def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:
     ArrowInvalid : a value does not fit
     ArrowTypeError : the column is of another kind
     """
-    if pa.types.is_dictionary(array.type) and pa.types.is_string(field.type):
+    if array.type == field.type or (pa.types.is_dictionary(array.type) and pa.types.is_string(field.type)):
         return array
     if pa.types.is_map(array.type) and pa.types.is_map(field.type):
         if pa.types.is_int64(array.type.item_type):

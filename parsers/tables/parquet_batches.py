@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from cklog.arrays.types import Bytes
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
 from cklog.parsers.tables.footers import Chunk, chunks_of_row_groups
-from cklog.parsers.tables.parquet_loops import UNPACK, LoopColumn, NotHere, StoredPage, batches_of, stored_pages
+from cklog.parsers.tables.parquet_columns import LoopColumn, NotHere, StoredPage, batches_of, stored_pages
+from cklog.parsers.tables.parquet_loops import DECODE
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, DICTIONARY, pages
 
 _CHUNK_BYTES, _CHUNK_PAGES = 64 << 20, 1 << 12
@@ -73,6 +74,7 @@ class ParquetRows:
         self._chunks = _chunks_of(handle, metadata)
         self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
         texts = {*encoded, *self._texts_in_dictionaries()}
+        self._accepted: set[object] = set()
         handle.seek(0)
         self.file = pq.ParquetFile(
             handle, metadata=metadata, read_dictionary=sorted(texts), page_checksum_verification=True
@@ -134,7 +136,7 @@ class ParquetRows:
     def _stored_pages(self, group: int) -> dict[int, tuple[Bytes, list[StoredPage]]]:
         """Return the bytes and pages of the columns of a row group that loops may decode; none where few rows are."""
         rows = self._metadata.row_group(group).num_rows
-        if rows <= 0 or not UNPACK.is_worth(rows):
+        if rows <= 0 or not DECODE.is_worth(rows):
             return {}
         found = {}
         for k in self._leaves():
@@ -153,7 +155,7 @@ class ParquetRows:
         """Return the columns of a row group as loops decode them; raise `NotHere` where one is none for them."""
         if not chunks:
             raise NotHere
-        next(self.file.iter_batches(1, [group], self._columns, use_threads=False))  # what Arrow has against the footer
+        self._ask_arrow(group)
         kinds = self._metadata.schema.to_arrow_schema()
         columns = []
         for k, (data, stored) in chunks.items():
@@ -162,6 +164,14 @@ class ParquetRows:
                 raise NotHere
             columns.append(LoopColumn(data, stored, codec, column, kinds.field(column.path).type))
         return columns
+
+    def _ask_arrow(self, group: int) -> None:
+        """Have Arrow raise what it has against the footer of a row group; once for all that say the same of columns."""
+        chunks = [self._chunks[group][k] for k in self._leaves()]
+        said = tuple((one.how, one.codec, one.dictionary) for one in chunks)
+        if said not in self._accepted:
+            next(self.file.iter_batches(1, [group], self._columns, use_threads=False))
+            self._accepted.add(said)
 
     def _cost(self, group: int, number: int, known: tuple[Bytes, list[StoredPage]] | None) -> ColumnCost:
         """Read what a column chunk becomes from the headers of its pages."""

@@ -1,49 +1,31 @@
-"""Parquet pages decoded by loops, where there are many rows: 64-bit integers, and texts that stand in a dictionary.
+"""Loops that decode Parquet pages, where there are many rows: 64-bit integers, and texts that stand in a dictionary.
 
     data page = [length:u32 levels] values      levels: one run of ones, where no value is null
     values    = 8 bytes each (PLAIN)  or  width:u8 run*, numbers in the dictionary
     run       = count << 1 (varint)  value, in whole bytes   or   groups << 1 | 1 (varint)  8 numbers a group, packed
 
-Everything else, and whatever does not follow this, is left to Arrow's reader: a row group goes on there behind the rows
-that were decoded here. So this file decides speed, never answers.
+Rows are decoded in one call a column and batch, Snappy included: threads that give the interpreter lock back and forth
+for each page wait for each other longer than the work takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-
-from cklog.arrays.loops import Loop, only_read
+from cklog.arrays.loops import Loop
 from cklog.arrays.types import Bytes, Ints, Small
+
+FIELDS = 8
+"""Numbers that `HEADERS` tells of a page: its type, its bytes when inflated and as stored, whether it has a checksum,
+how many values it has, their encoding, that of the levels, and where it begins."""
+
+STATE = 9
+"""Numbers that `DECODE` keeps from batch to batch: the four of `unpack_runs`; the next page; rows left of this one;
+bits of a number in a dictionary, or -1; whether the next page is inflated already; and the bytes of this one."""
+
+PLAIN, OLD_DICTIONARY, RLE, DICTIONARY = 0, 2, 3, 8
+UNCOMPRESSED, SNAPPY = 0, 1
 
 _WIDEST = 25
 """Bits of a number in a dictionary that four bytes are sure to hold, wherever it begins."""
-
-_PLAIN, _OLD_DICTIONARY, _RLE, _DICTIONARY = 0, 2, 3, 8
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-
-
-class NotHere(Exception):
-    """A column chunk has what only Arrow's reader reads."""
-
-
-class StoredPage(NamedTuple):
-    """A page of a column chunk: where its bytes begin in the chunk, how many are stored, and what its header says."""
-
-    type: int
-    bytes: int
-    stored: int
-    checked: int
-    values: int
-    encoding: int
-    levels: int
-    at: int
-
-
-_FIELDS = len(StoredPage._fields)
 
 
 def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
@@ -139,17 +121,19 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
     return count
 
 
-def _unpack(data: Bytes, width: int, state: Ints, out: Small, start: int, end: int, limit: int) -> int:
-    """Fill `out[start:end]` with the numbers of runs; 0, or -1 where they break off or are not below `limit`.
+def unpack_runs(data: Bytes, size: int, width: int, state: Ints, values: Ints, out: Ints, start: int, end: int) -> int:
+    """Fill `out[start:end]` with the values that runs of numbers name; 0, or -1 where they break off or name none.
 
-    `state`: where the next run begins, how many numbers of this one are left, its number or -1 if they are packed, and
-    the bit where the next packed one begins.
+    `state`: where in the `size` bytes the next run begins, how many numbers of this one are left, its number or -1 if
+    they are packed, and the bit where the next packed one begins.
     """
+    last = len(values) - 1
+    if last < 0:
+        return -1
     at = state[0]
     left = state[1]
     value = state[2]
     bit = state[3]
-    size = len(data)
     mask = (1 << width) - 1
     i = start
     greatest = 0
@@ -185,7 +169,7 @@ def _unpack(data: Bytes, width: int, state: Ints, out: Small, start: int, end: i
         if value >= 0:
             greatest = max(greatest, value)
             for k in range(i, i + count):
-                out[k] = value
+                out[k] = values[min(value, last)]
         else:
             sure = i + max(0, min(count, (size * 8 - 32 - bit) // width)) if width else i  # four bytes are there
             for k in range(i, sure):
@@ -193,7 +177,7 @@ def _unpack(data: Bytes, width: int, state: Ints, out: Small, start: int, end: i
                 word = data[low] | (data[low + 1] << 8) | (data[low + 2] << 16) | (data[low + 3] << 24)
                 number = (word >> (bit & 7)) & mask
                 greatest = max(greatest, number)
-                out[k] = number
+                out[k] = values[min(number, last) & 0x7FFFFFFF]
                 bit += width
             for k in range(sure, i + count):
                 word = 0
@@ -202,7 +186,7 @@ def _unpack(data: Bytes, width: int, state: Ints, out: Small, start: int, end: i
                     word |= data[low + j] << (8 * j)
                 number = (word >> (bit & 7)) & mask
                 greatest = max(greatest, number)
-                out[k] = number
+                out[k] = values[min(number, last)]
                 bit += width
         i += count
         left -= count
@@ -210,7 +194,7 @@ def _unpack(data: Bytes, width: int, state: Ints, out: Small, start: int, end: i
     state[1] = left
     state[2] = value
     state[3] = bit
-    return 0 if greatest < limit else -1
+    return 0 if greatest <= last else -1
 
 
 def _find_texts(data: Bytes, count: int, offsets: Small, texts: Bytes) -> int:
@@ -234,161 +218,147 @@ def _find_texts(data: Bytes, count: int, offsets: Small, texts: Bytes) -> int:
     return total
 
 
-HEADERS = Loop(_read_headers)
-UNPACK = Loop(_unpack)
-TEXTS = Loop(_find_texts)
-
-
-def stored_pages(chunk: Bytes, most: int) -> list[StoredPage] | None:
-    """Return the pages of a column chunk, at most so many; None where one header is unusual, or no header."""
-    found = np.empty(_FIELDS * most, np.int64)
-    count = HEADERS(most, only_read(chunk), np.zeros(8, np.int64), found)
-    return None if count < 0 else [StoredPage(*row) for row in found[: _FIELDS * count].reshape(-1, _FIELDS).tolist()]
-
-
-class LoopColumn:
-    """A column chunk that is decoded by loops, some rows at a time.
-
-    Raises
-    ------
-    NotHere : only Arrow's reader can read it, or read on
-    """
-
-    def __init__(self, chunk: Bytes, stored: Sequence[StoredPage], codec: int, column: Any, kind: pa.DataType) -> None:
-        self._chunk, self._texts = chunk, pa.types.is_string(kind)
-        fits = {"INT64": pa.types.is_int64(kind), "BYTE_ARRAY": self._texts}.get(column.physical_type, False)
-        if not fits or column.max_repetition_level or column.max_definition_level > 1 or "." in column.path:
-            raise NotHere
-        self._nullable = column.max_definition_level == 1
-        if codec not in _CODECS:
-            raise NotHere
-        self._codec = _CODECS[codec]
-        self._dictionary: Any = None
-        if stored and stored[0].type == _DICTIONARY_PAGE:
-            self._read_dictionary(stored[0])
-            stored = stored[1:]
-        usual = (_OLD_DICTIONARY, _DICTIONARY) if self._texts else (_PLAIN, _OLD_DICTIONARY, _DICTIONARY)
-        if any(p.type != _DATA_PAGE or p.checked or p.encoding not in usual for p in stored):
-            raise NotHere
-        if self._nullable and any(page.levels != _RLE for page in stored):
-            raise NotHere
-        self._pages = iter(stored)
-        self._codes = np.empty(0, np.int32)
-        self._left = 0
-        self._data, self._state, self._width = np.zeros(0, np.uint8), np.zeros(4, np.int64), 0
-
-    def take(self, count: int) -> pa.Array:
-        """Return the next rows."""
-        size = 4 if self._texts else 8
-        filled = pa.allocate_buffer(size * count)  # Arrow keeps memory for the next batch; fresh pages are dear
-        found = None if self._texts else np.frombuffer(filled, np.int64)
-        codes = np.frombuffer(filled, np.int32) if found is None else self._spare_codes(count)
-        at = 0
-        while at < count:
-            if not self._left:
-                self._next_page()
-            end = min(count, at + self._left)
-            self._fill(codes, found, at, end)
-            self._left -= end - at
-            at = end
-        if found is not None:
-            return pa.Array.from_buffers(pa.int64(), count, [None, filled])
-        return pa.DictionaryArray.from_arrays(
-            pa.Array.from_buffers(pa.int32(), count, [None, filled]), self._dictionary, safe=False
-        )
-
-    def _spare_codes(self, count: int) -> Small:
-        """Return room for numbers in the dictionary, which are gone with the next batch."""
-        if count > len(self._codes):
-            self._codes = np.empty(count, np.int32)
-        return self._codes[:count]
-
-    def _fill(self, codes: Small, found: Ints | None, at: int, end: int) -> None:
-        """Decode rows of one page."""
-        if found is not None and self._width < 0:
-            first = int(self._state[0])
-            found[at:end] = self._data[first : first + 8 * (end - at)].view("<i8")
-            self._state[0] += 8 * (end - at)
-            return
-        known = len(self._dictionary)
-        if UNPACK(end - at, only_read(self._data), self._width, self._state, codes, at, end, known):
-            raise NotHere
-        if found is not None:
-            np.take(self._dictionary, codes[at:end], out=found[at:end], mode="clip")
-
-    def _next_page(self) -> None:
-        page = next(self._pages, None)
-        if page is None:
-            raise NotHere
-        data = self._inflated(page)
-        if self._nullable:
-            data = _behind_levels(data, page.values)
-        self._left, self._state[:], self._width = page.values, 0, -1
-        if page.encoding == _PLAIN:
-            if len(data) < 8 * page.values:
-                raise NotHere
-        else:
-            if self._dictionary is None or not len(data) or data[0] > _WIDEST:
-                raise NotHere
-            self._width, data = int(data[0]), data[1:]
-        self._data = data
-
-    def _inflated(self, page: StoredPage) -> Bytes:
-        """Return the bytes of a page as they were before they were compressed."""
-        stored = self._chunk[page.at : page.at + page.stored]
-        if self._codec is None:
-            return stored
-        try:
-            found = pa.Codec(self._codec).decompress(stored, page.bytes)
-        except (OSError, pa.ArrowException):
-            raise NotHere from None
-        if len(found) != page.bytes:
-            raise NotHere
-        return np.frombuffer(found, np.uint8)
-
-    def _read_dictionary(self, page: StoredPage) -> None:
-        data = self._inflated(page)
-        if page.checked or page.encoding not in (_PLAIN, _OLD_DICTIONARY):
-            raise NotHere
-        if not self._texts:
-            if len(data) != 8 * page.values:
-                raise NotHere
-            self._dictionary = data.view("<i8")
-            return
-        if 4 * page.values > len(data):
-            raise NotHere
-        offsets, texts = np.empty(page.values + 1, np.int32), np.empty(len(data), np.uint8)
-        if TEXTS(page.values, only_read(data), page.values, offsets, texts) < 0:
-            raise NotHere
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
-        self._dictionary = pa.Array.from_buffers(pa.string(), page.values, buffers)
-        try:
-            self._dictionary.validate(full=True)
-        except pa.ArrowException:
-            raise NotHere from None
-
-
-def _behind_levels(data: Bytes, values: int) -> Bytes:
-    """Return what stands behind levels that say that no value is null."""
-    size = int.from_bytes(data[:4].tobytes(), "little")
-    levels = data[4 : 4 + size].tolist()
-    count, shift = 0, 0
-    for at, byte in enumerate(levels[:5]):
-        count |= (byte & 127) << shift
-        shift += 7
+def inflate_snappy(data: Bytes, at: int, end: int, out: Bytes, size: int) -> int:
+    """Inflate what `data[at:end]` has to exactly `size` bytes; 0, or -1 where that is not what it has."""
+    length = 0
+    shift = 0
+    while True:
+        if at >= end or shift > 28:
+            return -1
+        byte = data[at]
+        at += 1
+        length |= (byte & 127) << shift
         if byte < 128:
-            if count == values << 1 and levels[at + 1 :] == [1] and len(data) >= 4 + size:
-                return data[4 + size :]
             break
-    raise NotHere
+        shift += 7
+    if length != size:
+        return -1
+    to = 0
+    while at < end:
+        tag = data[at] & 255  # said for the compiler: a signed number, whose shifts are signed
+        at += 1
+        more = tag & 3
+        if more == 0:  # bytes as they are
+            count = tag >> 2
+            more = max(0, count - 59)
+            if more > end - at:
+                return -1
+            if more:
+                count = 0
+                for k in range(more):
+                    count |= data[at + k] << (8 * k)
+                at += more
+            count += 1
+            if count > end - at or count > size - to:
+                return -1
+            out[to : to + count] = data[at : at + count]
+            at += count
+        else:  # bytes from before, by a distance in 1, 2 or 4 bytes
+            more = 4 if more == 3 else more
+            if more > end - at:
+                return -1
+            count = (tag >> 2) + 1
+            back = 0
+            for k in range(more):
+                back |= data[at + k] << (8 * k)
+            if more == 1:
+                count = ((tag >> 2) & 7) + 4
+                back |= (tag >> 5) << 8
+            at += more
+            if back == 0 or back > to or count > size - to:
+                return -1
+            if back < count:  # what is copied begins to be copied again
+                for k in range(to, to + count):
+                    out[k] = out[k - back]
+            else:
+                out[to : to + count] = out[to - back : to - back + count]
+        to += count
+    return 0 if to == size else -1
 
 
-_CODECS: dict[int, str | None] = {0: None, 1: "snappy", 2: "gzip", 6: "zstd"}
-"""By the number that a footer has for it."""
+def _open_page(page: Bytes, size: int, values: int, encoding: int, nullable: int, state: Ints) -> int:
+    """Pass over the levels of a page; 0, or -1 where a value may be null or its numbers are too wide."""
+    at = 0
+    if nullable:
+        if size < 4:
+            return -1
+        at = 4 + (page[0] | (page[1] << 8) | (page[2] << 16) | (page[3] << 24))
+        if at > size:
+            return -1
+        count = 0
+        shift = 0
+        k = 4
+        while True:
+            if k >= at or shift > 28:
+                return -1
+            byte = page[k]
+            k += 1
+            count |= (byte & 127) << shift
+            if byte < 128:
+                break
+            shift += 7
+        if count != values << 1 or k != at - 1 or page[k] != 1:
+            return -1
+    state[6] = -1
+    if encoding == PLAIN:
+        if 8 * values > size - at:
+            return -1
+    else:
+        if at >= size or page[at] > _WIDEST:
+            return -1
+        state[6] = page[at]
+        at += 1
+    state[0] = at
+    state[1] = 0
+    state[4] += 1
+    state[5] = values
+    state[7] = 0
+    state[8] = size
+    return 0
 
 
-def batches_of(columns: Sequence[LoopColumn], names: Sequence[str], rows: int, most: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a row group, `most` at once; `NotHere` where Arrow's reader has to go on."""
-    for at in range(0, rows, most):
-        count = min(most, rows - at)
-        yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], names=list(names))
+def _decode(
+    chunk: Bytes, stored: Ints, codec: int, nullable: int, state: Ints, page: Bytes, values: Ints, out: Ints, start: int
+) -> int:
+    """Fill `out[start:]` with the next rows of a column chunk; return how far it came, -1 where that is not for loops.
+
+    It comes less far where whoever asks has to inflate the next page. `stored` are its data pages as `HEADERS` tells
+    them, `page` has room for the largest, `values` are those of the dictionary.
+    """
+    row = start
+    while row < len(out):
+        if state[5] == 0:
+            about = 8 * state[4]
+            if about >= len(stored):
+                return -1
+            size = stored[about + 1]
+            if state[7] == 0:
+                if codec > 1:
+                    return row
+                at = stored[about + 7]
+                if codec == UNCOMPRESSED:
+                    size = stored[about + 2]
+                    page[:size] = chunk[at : at + size]
+                elif inflate_snappy(chunk, at, at + stored[about + 2], page, size):
+                    return -1
+            if _open_page(page, size, stored[about + 4], stored[about + 5], nullable, state):
+                return -1
+        count = min(state[5], len(out) - row)
+        if state[6] < 0:
+            at = state[0]
+            for k in range(row, row + count):
+                low = page[at] | (page[at + 1] << 8) | (page[at + 2] << 16) | (page[at + 3] << 24)
+                high = page[at + 4] | (page[at + 5] << 8) | (page[at + 6] << 16) | (page[at + 7] << 24)
+                out[k] = low | (high << 32)
+                at += 8
+            state[0] = at
+        elif count and unpack_runs(page, state[8], state[6], state, values, out, row, row + count):
+            return -1
+        state[5] -= count
+        row += count
+    return row
+
+
+HEADERS = Loop(_read_headers)
+TEXTS = Loop(_find_texts)
+DECODE = Loop(_decode, (inflate_snappy, _open_page, unpack_runs))

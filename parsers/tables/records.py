@@ -342,7 +342,7 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tu
     """Yield (rows at fault, why) for one column."""
     if array.null_count and name in schema.names and not schema.field(name).nullable:
         yield pc.is_null(array), f"no field {name}"
-    if name in NOT_NEGATIVE and len(array):
+    if name in NOT_NEGATIVE and not _are_small(array):
         span = pc.min_max(array).as_py()
         if (span["min"] or 0) < 0:
             yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
@@ -366,6 +366,13 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tu
             bad = np.zeros(len(array), np.bool_)
             bad[row[negative]] = True
             yield pa.array(bad), f"{name} holds a watermark less than 0"
+
+
+def _are_small(array: pa.Array) -> bool:
+    """Say whether no number is less than 0 or beyond 64 bits, if that can be told in one look: negatives are large."""
+    if array.null_count or not pa.types.is_int64(array.type):
+        return not len(array)
+    return not len(array) or bool(array.to_numpy().view(np.uint64).max() < BIGGEST)
 
 
 def batch_of_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:

@@ -163,18 +163,22 @@ def _fold_rows(
     count = 0
     for i in range(len(key)):
         run = open_run[key[i]]
-        if run >= 0 and seq[i] == end[run]:
-            end[run] += 1
-        elif run < 0 or seq[i] != end[run] - 1:  # neither the next number nor the last one again
+        number = seq[i]
+        if run >= 0 and number == end[run]:
+            end[run] = number + 1
+        elif run >= 0 and number == end[run] - 1:  # the last one again
+            rows[run] += 1
+        else:
             run = open_run[key[i]] = count
             run_key[run] = key[i]
-            start[run] = seq[i]
-            end[run] = seq[i] + 1
+            start[run] = number
+            end[run] = number + 1
             rows[run] = 0
             total[run] = 0
             count += 1
-        rows[run] += 1
         total[run] += size[i]
+    for run in range(count):
+        rows[run] += end[run] - start[run]
     return count
 
 

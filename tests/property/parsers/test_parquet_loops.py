@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.arrays.loops import only_read
+from cklog.arrays.loops import Loop, only_read
 from cklog.engine.scan import Damage, Split
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
-from cklog.parsers.tables.parquet_loops import UNPACK, stored_pages
+from cklog.parsers.tables.parquet_columns import stored_pages
+from cklog.parsers.tables.parquet_loops import inflate_snappy, unpack_runs
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
@@ -114,17 +115,82 @@ def test_runs_of_numbers_are_those_of_their_definition(
 ) -> None:
     """Read in two pieces, for a batch ends anywhere; and once more where the greatest number is not allowed."""
     width, data, told = made
-    piece, cut = np.frombuffer(data, np.uint8), draw.draw(st.integers(0, len(told)))
+    piece, cut = only_read(np.frombuffer(data + b"more", np.uint8)), draw.draw(st.integers(0, len(told)))
     for _ in forced(form):
-        for limit, said in ((1 << width, 0), (max(told), -1)):
-            state, found = np.zeros(4, np.int64), np.full(len(told), -1, np.int32)
+        unpack = Loop(unpack_runs)
+        for known, said in ((max(told) + 1, 0), (max(told), -1)):
+            values = only_read(np.arange(known) * 7 - 3)
+            state, found = np.zeros(4, np.int64), np.full(len(told), -1)
             codes = [
-                UNPACK(b - a, only_read(piece), width, state, found, a, b, limit)
+                unpack(b - a, piece, len(data), width, state, values, found, a, b)
                 for a, b in ((0, cut), (cut, len(told)))
+                if a < b
             ]
             assert min(codes) == said
             if not said:
-                assert found.tolist() == told
+                assert found.tolist() == [7 * one - 3 for one in told]
+
+
+@st.composite
+def snappy(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """Bytes, and how Snappy may have them: as they are, or by how far before, and how many, the same stand."""
+    told, data = b"", b""
+    for _ in range(draw(st.integers(0, 6))):
+        kind = draw(st.integers(0, 3)) if told else 0
+        if kind == 0:
+            piece = draw(st.binary(min_size=1, max_size=80))
+            more = draw(st.integers(0 if len(piece) <= 60 else 1, 4))
+            head = (len(piece) - 1) << 2 if not more else (59 + more) << 2
+            data += bytes([head]) + ((len(piece) - 1).to_bytes(more, "little") if more else b"") + piece
+            told += piece
+            continue
+        back = draw(st.integers(1, min(len(told), 2047)))
+        count = draw(st.integers(4, 11) if kind == 1 else st.integers(1, 64))
+        if kind == 1:
+            data += bytes([(back >> 8) << 5 | (count - 4) << 2 | 1, back & 255])
+        else:
+            data += bytes([(count - 1) << 2 | kind]) + back.to_bytes(2 if kind == 2 else 4, "little")
+        for _ in range(count):
+            told += told[-back : len(told) - back + 1]
+    return told, _varint(len(told)) + data
+
+
+def inflated(data: bytes, size: int, form: str) -> bytes | None:
+    out = np.full(size + 3, 255, np.uint8)
+    for _ in forced(form):
+        inflate = Loop(inflate_snappy)
+        given_ = only_read(np.frombuffer(b"." + data + b"more", np.uint8))
+        said = inflate(size, given_, 1, 1 + len(data), out, size)
+        assert out[size:].tolist() == [255] * 3
+        return None if said else out[:size].tobytes()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@given(snappy(), st.binary(max_size=300), st.integers(1, 40))
+def test_what_snappy_made_is_inflated(form: str, made: tuple[bytes, bytes], piece: bytes, times: int) -> None:
+    told, data = made
+    assert inflated(data, len(told), form) == told
+    assert inflated(pa.compress(piece * times, "snappy", asbytes=True), len(piece) * times, form) == piece * times
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@given(snappy(), st.data())
+def test_what_snappy_did_not_make_is_refused(form: str, made: tuple[bytes, bytes], draw: st.DataObject) -> None:
+    told, data = made
+    for changed in (data[: draw.draw(st.integers(0, len(data)))], _with_a_byte(data, draw)):
+        found = inflated(changed, len(told), form)
+        try:
+            expected = pa.decompress(changed, len(told), "snappy", asbytes=True)
+        except (OSError, pa.ArrowException):
+            expected = None
+        if found is not None or (expected is not None and len(expected) == len(told) and changed[:5] == data[:5]):
+            assert found == expected
+
+
+def _with_a_byte(data: bytes, draw: st.DataObject) -> bytes:
+    at = draw.draw(st.integers(0, len(data) - 1))
+    return data[:at] + bytes([draw.draw(st.integers(0, 255))]) + data[at + 1 :]
 
 
 @given(files(), st.data())
