@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from cklog.arrays.types import U64, Bytes, Ints, Mask
 from cklog.inputs.member_names import damaged_name, misplaced
 from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, template_of
-from cklog.parsers.jsonl.walk import WALK, count_lines, json_texts, walk
+from cklog.parsers.jsonl.walk import WALK, json_texts, walk
 from cklog.parsers.jsonl.words import (
     HIGH,
     MIX,
@@ -102,9 +102,9 @@ def _decode_columns(block: bytes | memoryview, fields: Fields, known: Collection
         raise Deviates
     if bytes(block[-len(template.tail) :]) != template.tail:
         raise Deviates
-    if not (block.isascii() if isinstance(block, bytes) else raw.max() < 0x80):
-        _check_utf8(block)
     wanted, texts = {name for name, _ in flat}, {name for name, kind in fields if kind == "json"}
+    if raw.max() >= 0x80:
+        _check_utf8(block)
     columns = _walked_columns(raw, template, wanted, texts)
     if columns is None:
         lines = _BlockLines(raw, template)
@@ -122,7 +122,7 @@ def _walked_columns(
     """Return the columns and `_offset` by loops; None of few lines, or where it is checksums that take the time."""
     if template.values[-1].name == "crc32c" or not WALK.is_worth(len(raw) // len(template.line)):
         return None
-    walked = walk(raw, count_lines(raw), template, wanted)
+    walked = walk(raw, template, wanted)
     if walked is None:
         return None
     more = json_texts(raw, template, walked.starts, walked.ends, texts)

@@ -25,30 +25,33 @@ _MOST, _COUNTED = 1 << 31, 1 << 17
 def _walk_lines(
     block: Bytes, literals: Bytes, literal_at: Small, kind: Small, column: Small, starts: Ints, ends: Ints, found: Ints
 ) -> int:
-    """Hold each line of a block against a template; return how many lines agree before one that does not.
+    """Hold each line of a block against a template; return how many lines there are, -1 where one does not agree.
 
     Literal k, bytes `literal_at[k]` to `literal_at[k + 1]` of `literals`, stands before value k, the last one behind
     the last value. Value k is text where `kind[k]` is 1, else an integer, which goes to column `column[k]` of `found`
-    unless that is -1. `starts` has where lines begin; `ends` where values end, and `found`, go value by value, each for
-    all lines.
+    unless that is -1. `starts` has where lines begin, and room for all that a block can have; `ends` where values end,
+    and `found`, go value by value, each with as much room.
     """
     size = len(block)
-    lines = len(starts)
+    most = len(starts)
     values = len(kind)
     at = 0
-    for i in range(lines):
-        starts[i] = at
+    line = 0
+    while at < size:
+        if line == most:
+            return -1
+        starts[line] = at
         for k in range(values + 1):
             low = literal_at[k]
             length = literal_at[k + 1] - low
             if at + length > size:
-                return i
+                return -1
             text, literal = block[at : at + length], literals[low : low + length]
             wrong = 0
             for j in range(length):  # without a way out: the compiler takes many bytes at once
                 wrong |= text[j] ^ literal[j]
             if wrong:
-                return i
+                return -1
             at += length
             if k == values:
                 break
@@ -56,7 +59,7 @@ def _walk_lines(
                 while at < size and block[at] >= 32 and block[at] != 34 and block[at] != 92:
                     at += 1
                 if at == size or block[at] != 34:  # no quote: a backslash, a control character, or the end
-                    return i
+                    return -1
             else:
                 negative = at < size and block[at] == 45
                 if negative:
@@ -73,15 +76,16 @@ def _walk_lines(
                 if at == first + 18 and at < size and block[at] >= 48 and block[at] <= 57:
                     digit = block[at] - 48
                     if number < -922337203685477580 or (number == -922337203685477580 and digit > 7 + negative):
-                        return i
+                        return -1
                     number = 10 * number - digit
                     at += 1
                 if at == first or (block[first] == 48 and (at > first + 1 or negative)):
-                    return i
+                    return -1
                 if column[k] >= 0:
-                    found[column[k] * lines + i] = number if negative else -number
-            ends[k * lines + i] = at
-    return lines if at == size else lines - 1
+                    found[column[k] * most + line] = number if negative else -number
+            ends[k * most + line] = at
+        line += 1
+    return line
 
 
 def _number_texts(block: Bytes, starts: Ints, ends: Ints, table: Small, code: Small, first: Small) -> int:
@@ -141,7 +145,7 @@ class WalkedLines:
     columns: dict[str, pa.Array]
 
 
-def walk(raw: Bytes, lines: int, template: LineTemplate, wanted: set[str]) -> WalkedLines | None:
+def walk(raw: Bytes, template: LineTemplate, wanted: set[str]) -> WalkedLines | None:
     """Read the lines of a block by loops; None where its texts take too long to number, or it is too large.
 
     Raises
@@ -149,23 +153,27 @@ def walk(raw: Bytes, lines: int, template: LineTemplate, wanted: set[str]) -> Wa
     Deviates : a line is not of the template
     """
     values, tail = template.values, template.tail
-    if len(raw) >= _MOST or not lines:
-        return None
     literals = [values[0].literal[len(tail) :], *(value.literal for value in values[1:]), tail]
+    shortest = sum(map(len, literals)) + sum(value.kind == "int64" for value in values)
+    most = len(raw) // shortest
+    if len(raw) >= _MOST or not most:
+        return None
     integers = [value.name for value in values if value.kind == "int64" and value.name in wanted]
     column = [integers.index(v.name) if v.kind == "int64" and v.name in wanted else -1 for v in values]
-    starts, ends = np.empty(lines, np.int64), np.empty(len(values) * lines, np.int64)
-    found = np.empty(max(len(integers), 1) * lines, np.int64)
+    starts, ends = np.empty(most, np.int64), np.empty(len(values) * most, np.int64)
+    found = np.empty(max(len(integers), 1) * most, np.int64)
     given = (
         only_read(np.frombuffer(b"".join(literals), np.uint8)),
         _small([0, *np.cumsum([len(literal) for literal in literals])]),
         _small([value.kind == "string" for value in values]),
         _small(column),
     )
-    if WALK(lines, only_read(raw), *given, starts, ends, found) != lines:
+    lines = WALK(len(raw) // len(template.line), only_read(raw), *given, starts, ends, found)
+    if lines < 0:
         raise Deviates
-    by_value = [ends[k * lines : (k + 1) * lines] for k in range(len(values))]
-    columns = {name: pa.array(found[k * lines : (k + 1) * lines]) for k, name in enumerate(integers)}
+    starts = starts[:lines]
+    by_value = [ends[k * most : k * most + lines] for k in range(len(values))]
+    columns = {name: pa.array(found[k * most : k * most + lines]) for k, name in enumerate(integers)}
     for k, value in enumerate(values):
         if value.kind == "string" and value.name in wanted:
             before = by_value[k - 1] if k else starts
