@@ -32,7 +32,7 @@ class Loop:
 
     It may read and fill arrays of integers, and do nothing else: arrays that may be written come back filled. A sum may
     wrap only where it is stored at once and not read again but to be added to. Functions that it calls are its `parts`,
-    of the same kind.
+    of the same kind and in the same file: what is kept of machine code is made anew when that file changes.
 
     >>> def double(numbers, found):
     ...     for i in range(len(numbers)):
@@ -44,6 +44,7 @@ class Loop:
     """
 
     def __init__(self, function: Callable[..., int], parts: Sequence[Callable[..., int]] = ()) -> None:
+        assert {part.__module__ for part in parts} <= {function.__module__}
         self.plain = function
         self._parts = parts
         self._rows = 0

@@ -43,6 +43,26 @@ def test_sums_are_those_of_64_bits(numbers: list[int]) -> None:
     assert (int(total[0]) - sum(numbers)) % 2**64 == 0
 
 
+def _half(number: int) -> int:
+    return number >> 1
+
+
+def _halves(number: Ints, found: Ints) -> int:
+    for i in range(len(number)):
+        found[i] = _half(number[i])
+    return len(number)
+
+
+@given(st.lists(st.integers(-BIGGEST - 1, BIGGEST), max_size=20))
+def test_a_loop_calls_its_parts(numbers: list[int]) -> None:
+    found = np.zeros(len(numbers), np.int64)
+    HALVES(len(numbers), only_read(np.array(numbers, np.int64)), found)
+    assert found.tolist() == [number // 2 for number in numbers]
+
+
+HALVES = Loop(_halves, (_half,))
+
+
 def test_the_form_is_the_one_that_was_asked_for(form: str) -> None:
     loop = Loop(_sums)
     loop(1, only_read(np.array([1])), np.zeros(2, np.int64))
