@@ -25,6 +25,9 @@ BLOCK_BYTES = 2 << 20
 _BEYOND_BYTES = 16 << 10
 """Read at a time behind a split's end, where only the rest of its last line is wanted."""
 
+_LOOK_BYTES = 4 << 10
+"""The last bytes of what is to be read, in which a line is likely to end."""
+
 COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
 """The codec of a file, by the end of its name."""
 
@@ -73,6 +76,18 @@ class ByteStream:
         if self._left is not None:
             self._left -= len(data)
         return data
+
+    def in_lines(self, size: int) -> int:
+        """Return how many of the next bytes, at most `size`, to read so that they end with a line, where that is cheap.
+
+        A look at the last of them tells; what is cut off behind it would have to be copied with all that comes next.
+        """
+        if self._left is None or not isinstance(self._file, pa.OSFile) or min(size, self._left) <= _LOOK_BYTES:
+            return size
+        size, at = min(size, self._left), self._file.tell()
+        newline = self._file.read_at(_LOOK_BYTES, at + size - _LOOK_BYTES).rfind(b"\n")
+        self._file.seek(at)
+        return size if newline < 0 else size - _LOOK_BYTES + newline + 1
 
     def seek(self, to: int) -> None:
         """Move to a byte of an uncompressed file."""
@@ -173,9 +188,9 @@ def _blocks(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damag
         size, ahead = BLOCK_BYTES, split.end - at - len(rest)
         if not whole:
             size = min(size, ahead) if ahead > 0 else _BEYOND_BYTES
-        data = file.read(size)
+        data = file.read(size if rest else file.in_lines(size))
         if whole and (cut := data.rfind(b"\n") + 1):  # what usually comes, copied once
-            yield at, b"".join((rest, memoryview(data)[:cut]))
+            yield at, b"".join((rest, memoryview(data)[:cut])) if rest or cut < len(data) else data
             at, rest = at + len(rest) + cut, data[cut:]
             continue
         rest = rest + data if rest else data

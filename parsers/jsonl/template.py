@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from cklog.parsers.jsonl.words import Deviates
@@ -18,9 +19,11 @@ from cklog.parsers.tables.records import object_of_pairs
 
 ColumnKind = Literal["string", "int64"]
 
+_ANY: dict[ColumnKind, bytes] = {"string": rb'[^"\\\x00-\x1f]*', "int64": rb"-?(?:0|[1-9][0-9]*)"}
+
 _TOKEN = re.compile(
-    rb' *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?(?:0|[1-9][0-9]*))(?![0-9.eE])'
-    rb"|(?P<word>true|false|null)|(?P<mark>[{}\[\],:]))"
+    rb' *(?:"(?P<string>%(string)b)"|(?P<int64>%(int64)b)(?![0-9.eE])'
+    rb"|(?P<word>true|false|null)|(?P<mark>[{}\[\],:]))" % {key.encode(): value for key, value in _ANY.items()}
 )
 
 
@@ -68,6 +71,38 @@ def template_of(block: bytes) -> LineTemplate:
     Deviates : the line is no object with a value, names a member twice, or holds what no template can
     """
     line = block[: block.find(b"\n") + 1]
+    last = _LAST.template
+    if last is not None and _LAST.lines.fullmatch(line):
+        return replace(last, line=line)
+    found = _template_of_line(line)
+    _LAST.keep(found)
+    return found
+
+
+_LONG_LINE = 1 << 10
+
+
+class _LastTemplate(threading.local):
+    """The template that a thread found last, and what its lines are: most blocks of a log have the one before."""
+
+    def __init__(self) -> None:
+        self.template: LineTemplate | None = None
+        self.lines = re.compile(b"")
+
+    def keep(self, template: LineTemplate) -> None:
+        """Keep a template for the next block; not one of long lines, of which it costs less than what it is made of."""
+        if len(template.line) > _LONG_LINE:
+            return
+        first, *others = template.values
+        literals = [first.literal[len(template.tail) :], *(value.literal for value in others)]
+        parts = [re.escape(one) + _ANY[value.kind] for one, value in zip(literals, template.values, strict=True)]
+        self.template, self.lines = template, re.compile(b"".join(parts) + re.escape(template.tail))
+
+
+_LAST = _LastTemplate()
+
+
+def _template_of_line(line: bytes) -> LineTemplate:
     try:
         members = json.loads(line, object_pairs_hook=object_of_pairs)
     except (ValueError, RecursionError):

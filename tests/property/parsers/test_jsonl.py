@@ -12,8 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cklog.parsers.jsonl import template
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
+from cklog.parsers.jsonl.template import LineTemplate, template_of
 from cklog.parsers.jsonl.walk import NUMBER
+from cklog.parsers.jsonl.words import Deviates
 from tests.loop_forms import EVERY_FORM, forced
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
@@ -189,3 +192,22 @@ def test_texts_that_all_collide_are_given_up_soon() -> None:
     full = np.zeros(256, np.int32)  # as if one text had taken every place
     code, first = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.int32)
     assert NUMBER.interpreted((raw, starts, ends, full, code, first)) == -1
+
+
+def template_or_not(line: bytes) -> LineTemplate | None:
+    try:
+        return template_of(line)
+    except Deviates:
+        return None
+
+
+values = st.integers(-12, 12) | st.sampled_from(["", "a", "\u00e9", '"', None, True, 1.5, 10**30, [1, "b"], {"c": 0}])
+lines = st.dictionaries(st.sampled_from("abc"), values, max_size=3).map(lambda o: json.dumps(o, ensure_ascii=False))
+
+
+@given(lines, lines, st.sampled_from(["", " ", "x"]))
+def test_a_template_does_not_depend_on_the_one_before(one: str, other: str, end: str) -> None:
+    template_or_not(f"{one}\n".encode())
+    kept = template_or_not(f"{other}{end}\n".encode())
+    template._LAST.template = None
+    assert kept == template_or_not(f"{other}{end}\n".encode())
