@@ -6,7 +6,8 @@ of a URI gets into a message, no credential is in it.
 - `options`: `--store K=V`, what the environment says, and what becomes of both
 - `opening`: a path or URI opened or looked at, on this machine or in a store
 - `places`: URIs as cklog writes them for itself
-- `store`: a store that is open: its file system, what it refused, and its number
+- `store`: a store that is open, what it refused, and its number
+- `bucket`: its file system: what it lists and gives; loaded when it is first asked
 - `files`: a file of a store, read by ranges
 - `requests`: requests for ranges: bounded tries, and a reason in one line
 - `patience`: how long a store is waited for, and what is said of one that does not give

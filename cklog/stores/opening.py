@@ -94,8 +94,8 @@ def file_system(path: str) -> tuple[Any, str]:
     if is_local(path):
         return _local_file_system(), os.path.abspath(without_file_scheme(path))
     found = located(path)
-    place = store_numbered(found.store).place(found.uri)
-    return place.system, place.inner(found.uri)
+    bucket = store_numbered(found.store).bucket(found.uri)
+    return bucket.system, bucket.inner(found.uri)
 
 
 def file_info(path: str) -> FileInfo:
@@ -112,8 +112,8 @@ def file_info(path: str) -> FileInfo:
             return FileInfo("nothing")
         return FileInfo("folder") if stat.S_ISDIR(about.st_mode) else FileInfo("file", about.st_size)
     found = located(path)
-    place = store_numbered(found.store).place(found.uri)
-    return place.info(place.inner(found.uri))
+    bucket = store_numbered(found.store).bucket(found.uri)
+    return bucket.info(bucket.inner(found.uri))
 
 
 def remote_entries(uri: str) -> list[tuple[str, int | None]]:
@@ -124,10 +124,10 @@ def remote_entries(uri: str) -> list[tuple[str, int | None]]:
     OSError : they cannot be listed
     """
     found = located(uri)
-    place = store_numbered(found.store).place(found.uri)
-    base = place.inner(found.uri)
+    bucket = store_numbered(found.store).bucket(found.uri)
+    base = bucket.inner(found.uri)
     cut = len(base.rstrip("/")) + 1
-    told = place.listed(base)
+    told = bucket.listed(base)
     return [(f.path[cut:], int(f.size or 0) if f.is_file else None) for f in told if f.path[cut:]]
 
 

@@ -20,7 +20,7 @@ from cklog.stores.options import captured_environment, parse_store, settings_of
 from cklog.stores.places import located
 
 if TYPE_CHECKING:
-    from cklog.stores.place import Place
+    from cklog.stores.bucket import Bucket
 
 
 @dataclass
@@ -33,24 +33,24 @@ class Store:
     given: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     environment: Mapping[str, str] = field(default_factory=captured_environment, repr=False)
     refused: dict[str, str] = field(default_factory=dict)
-    _places: dict[str, Place] = field(default_factory=dict, repr=False)
+    _buckets: dict[str, Bucket] = field(default_factory=dict, repr=False)
 
-    def place(self, uri: str) -> Place:
+    def bucket(self, uri: str) -> Bucket:
         """Return the bucket, or whatever a store calls it, that a URI leads to."""
         bare, mark, query = uri.partition("?")
         scheme, _, rest = bare.partition("://")
         base = f"{scheme}://{rest.split('/', 1)[0]}{mark}{query}"
-        if base not in self._places:
-            from cklog.stores.place import Place  # pyarrow.fs, which most answers are given without
+        if base not in self._buckets:
+            from cklog.stores.bucket import Bucket  # pyarrow.fs, which most answers are given without
 
-            self._places[base] = Place(base, settings_of(base, dict(self.given), self.environment))
-        return self._places[base]
+            self._buckets[base] = Bucket(base, settings_of(base, dict(self.given), self.environment))
+        return self._buckets[base]
 
     def opened(self, uri: str, size: int | None) -> StoreFile:
         """Return a file, of a size that a listing has told; what is not given of it is remembered as refused."""
-        place, bare, listed = self.place(uri), uri.partition("?")[0], size is not None
+        bucket, bare, listed = self.bucket(uri), uri.partition("?")[0], size is not None
         with self._noting(bare, listed):
-            fetch, known = place.fetcher(place.inner(uri), size)
+            fetch, known = bucket.fetcher(bucket.inner(uri), size)
 
         def noted(start: int, length: int) -> bytes:
             with self._noting(bare, listed):

@@ -1,5 +1,6 @@
 """What stands between the program and a terminal: streams, help, pages, completion in a shell, and how far work is.
 
+- `values`: values of a command line that are taken as they are, without a library that converts
 - `streams`: stdout and stderr of any encoding, closed or with a reader that stops early
 - `help`, `examples`: what `-h` prints
 - `printing`: an answer gets out, as whole text, as the verdict alone, or through a pager

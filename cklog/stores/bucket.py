@@ -27,7 +27,7 @@ _PATIENCE = 2
 """So many timeouts may a store cost in all before it is not asked any more."""
 
 
-class Place:
+class Bucket:
     """A bucket or container: its file system, opened when it is first needed."""
 
     def __init__(self, uri: str, settings: Settings) -> None:
