@@ -32,14 +32,16 @@ class Data:
             part.rename(target)
         return target
 
-    def messages(self, rows: int, form: str = "parquet", *, long_runs: bool = False) -> Path:
-        """Channel logs of so many messages, as `make_messages.py` writes them, below a run."""
+    def messages(self, rows: int, form: str = "parquet", *, long_runs: bool = False, channels: int = 0) -> Path:
+        """Channel logs of so many messages, as `make_messages.py` writes them, below a run; 0 channels: as it has."""
+        how = [*["--long-runs"] * long_runs, *(["--channels", str(channels)] if channels else [])]
 
         def make(folder: Path) -> None:
-            _script("make_messages.py", folder, "--rows", rows, "--format", form, *["--long-runs"] * long_runs)
+            _script("make_messages.py", folder, "--rows", rows, "--format", form, *how)
             (folder / "job.json").write_text(JOB)  # `inspect` wants a run, not logs alone
 
-        return self.made(f"messages-{form}{'-long-runs' if long_runs else ''}-{rows}", make)
+        kind = f"{form}{'-long-runs' if long_runs else ''}{f'-{channels}-channels' if channels else ''}"
+        return self.made(f"messages-{kind}-{rows}", make)
 
     def history(self, subtasks: int, channels: int, checkpoints: int, *, cyclic: bool) -> Path:
         """Checkpoints of an uncoordinated run, as `make_history.py` writes them."""

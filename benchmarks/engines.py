@@ -14,7 +14,7 @@ PLAIN = (("spark.driver.extraJavaOptions", "-XX:+UseSerialGC"), ("spark.sql.adap
 
 @contextmanager
 def engine(name: str) -> Iterator[Engine]:
-    """Yield cklog's engine, `local` or `spark`, as the program makes it."""
+    """Yield cklog's engine, `local`, `spark` or a cluster by its master's URL, as the program makes it."""
     from cklog.engine.local import LocalEngine
     from cklog.engine.spark import SparkEngine
     from cklog.engine.spark_session import SparkOptions
@@ -22,7 +22,7 @@ def engine(name: str) -> Iterator[Engine]:
     if name == "local":
         yield LocalEngine()
         return
-    made = SparkEngine(SparkOptions())
+    made = SparkEngine(SparkOptions(master="" if name == "spark" else name))
     try:
         yield made
     finally:

@@ -1,7 +1,7 @@
 """Write channel logs: `make_messages.py FOLDER --rows N --format parquet|jsonl`. Deterministic.
 
-200 channels of 10 senders, a file per sender, its channels interleaved at random, numbers in order: what an
-uncoordinated run logs. `--long-runs` writes each channel's messages one after the other instead.
+200 channels of 10 senders, or `--channels` of them, a file per sender, its channels interleaved at random, numbers in
+order: what an uncoordinated run logs. `--long-runs` writes each channel's messages one after the other instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SENDERS, RECEIVERS, GROUP = 10, 20, 1 << 20
+SENDERS, CHANNELS, GROUP = 10, 200, 1 << 20
 
 
 def main() -> None:
@@ -23,27 +23,28 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--format", choices=["parquet", "jsonl"], default="parquet")
     parser.add_argument("--long-runs", action="store_true")
+    parser.add_argument("--channels", type=int, default=CHANNELS)
     options = parser.parse_args()
     target = options.folder / "channels"
     target.mkdir(parents=True, exist_ok=True)
     for sender in range(SENDERS):
         path = target / f"src-{sender}.{options.format}"
-        write(path, sender, options.rows // SENDERS, options.long_runs)
+        write(path, sender, options.rows // SENDERS, options.channels // SENDERS, options.long_runs)
 
 
-def write(path: Path, sender: int, rows: int, long_runs: bool) -> None:
+def write(path: Path, sender: int, rows: int, receivers: int, long_runs: bool) -> None:
     """One sender's file, a million rows at a time."""
     rng = np.random.default_rng(sender)
-    names = pa.array([f"src/{sender}->join/{j}" for j in range(RECEIVERS)])
-    after = np.zeros(RECEIVERS, np.int64)
+    names = pa.array([f"src/{sender}->join/{j}" for j in range(receivers)])
+    after = np.zeros(receivers, np.int64)
     with open(path, "wb") as file:
         writer = None
         for start in range(0, rows, GROUP):
             n = min(GROUP, rows - start)
-            code = rng.integers(0, RECEIVERS, n)
+            code = rng.integers(0, receivers, n)
             code = np.sort(code) if long_runs else code
             order = np.argsort(code, kind="stable")
-            count = np.bincount(code, minlength=RECEIVERS)
+            count = np.bincount(code, minlength=receivers)
             seq = np.empty(n, np.int64)
             seq[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count) + np.repeat(after, count)
             after += count

@@ -8,6 +8,7 @@ the same logs, on Spark of a few.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from benchmarks.engines import engine, plain_session
 from benchmarks.registry import Room, Row, Table
 from benchmarks.timing import counted, work
 from cklog.engine.scan import Engine
+from tests.integration.spark.cluster import cluster
 
 GROUP_BY = "select channel, count(*), sum(bytes), min(seq), max(seq) from {0} group by channel"
 ISLANDS = """
@@ -127,6 +129,35 @@ def scan_spark(room: Room, sizes: Sequence[Logs]) -> Iterator[Row]:
         yield (name, *cells[:2], ratios[0], *cells[2:], ratios[1])
 
 
+def channels(room: Room, sizes: Sequence[tuple[int, int]]) -> Iterator[Row]:
+    """A row for each number of channels, beside the group-by: of many, each has few rows."""
+    for rows, count in sizes:
+        folder = room.data.messages(rows, channels=count)
+        ours = work("cklog", cklog_islands, "local", folder, folder)
+        peer = work("group-by", duckdb_query, GROUP_BY, folder, folder)
+        runs = room.pairs_of(ours, peer, pairs=5)
+        runs.count()
+        told = [(f"{runs.median(who, 'cpu'):.1f}", f"{runs.median(who, 'peak'):,.0f}") for who in runs.costs]
+        yield (f"{count:,}", f"{rows / 1e6:g} M", *told[0], *told[1], f"{runs.ratio('cklog', 'group-by', 'cpu'):.2f}")
+
+
+def workers(room: Room, sizes: Sequence[int]) -> Iterator[Row]:
+    """A row for each log: a standalone cluster of one worker beside one of two, each worker with one core."""
+    for rows in sizes:
+        name, _, folder = _folders(room, "parquet", rows, False)
+        with (
+            tempfile.TemporaryDirectory() as one,
+            tempfile.TemporaryDirectory() as two,
+            cluster(Path(one), 1) as single,
+            cluster(Path(two), 2) as double,
+        ):
+            ours = [work(who, cklog_islands, url, folder, folder) for who, url in (("one", single), ("two", double))]
+            runs = room.pairs_of(*ours, pairs=5)
+        runs.count()
+        cells = [f"{runs.median(who, 'wall'):.1f}" for who in runs.costs]
+        yield name, *cells, f"{runs.ratio('one', 'two', 'wall'):.2f}"
+
+
 TABLES = (
     Table(
         name="scan",
@@ -140,6 +171,14 @@ TABLES = (
         needs=("duckdb",),
     ),
     Table(
+        name="channels",
+        columns=("channels", "rows", "cklog, CPU s", "peak MiB", "DuckDB group-by, CPU s", "peak MiB", "CPU, ratio"),
+        rows=channels,
+        quick=((200_000, 10_000),),
+        full=((10_000_000, 1_000), (10_000_000, 1_000_000)),
+        needs=("duckdb",),
+    ),
+    Table(
         name="scan-spark",
         columns=(
             *("logs", "cklog on Spark, CPU s", "Spark SQL, CPU s", "ratio"),
@@ -148,6 +187,14 @@ TABLES = (
         rows=scan_spark,
         quick=(("parquet", 1_000_000, False),),
         full=(("parquet", 160_000_000, False), ("jsonl", 8_000_000, False)),
+        needs=("java",),
+    ),
+    Table(
+        name="workers",
+        columns=("logs", "one worker, wall s", "two workers, wall s", "ratio"),
+        rows=workers,
+        quick=(1_000_000,),
+        full=(100_000_000,),
         needs=("java",),
     ),
 )
