@@ -113,10 +113,11 @@ def measured(command: Command) -> Cost:
     with tempfile.TemporaryDirectory(prefix="cklog-benchmark-") as folder:
         cost, err, told = (Path(folder, name) for name in ("cost", "err", "told"))
         meter = [sys.executable, "-I", "-S", BENCHMARKS / "meter.py", cost, err, "yes" if command.terminal else "no"]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         process = subprocess.Popen(
             [*map(str, meter), *command.words],
             cwd=REPOSITORY,
-            env={**os.environ, TOLD: str(told)},
+            env={**env, TOLD: str(told)},  # what pip installs is compiled, and so is this, by its first run
             start_new_session=True,
         )
         try:
