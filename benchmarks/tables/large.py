@@ -30,16 +30,19 @@ def large(room: Room, sizes: Sequence[tuple[str, tuple[int, ...]]]) -> Iterator[
         yield (name, *took, f"{runs.median(name, 'peak'):,.0f}")
 
 
+WIDE = 10_000
+"""Subtasks of each source."""
+
+
 def _channel_files(folder: Path, count: int) -> None:
     """A run whose channel logs are so many files of 1 kB of JSON lines: a channel each, its numbers without a gap."""
     place = folder / "channels"
     place.mkdir(parents=True)
-    (folder / "job.json").write_text(
-        f'{{"operators": [{{"name": "src", "parallelism": {count}}}, {{"name": "join", "parallelism": 1}}]}}\n'
-    )
+    sources = [f'{{"name": "src{k}", "parallelism": {WIDE}}}' for k in range(-(-count // WIDE))]
+    (folder / "job.json").write_text(f'{{"operators": [{", ".join(sources)}, {{"name": "join", "parallelism": 1}}]}}\n')
     for number in range(count):
-        row = '{"channel":"src/%d->join/0","seq":%d,"time":%d,"bytes":100}\n'
-        lines = [row % (number, seq, 1_767_225_600_000 + seq) for seq in range(14)]
+        row = '{"channel":"src%d/%d->join/0","seq":%d,"time":%d,"bytes":100}\n'
+        lines = [row % (*divmod(number, WIDE), seq, 1_767_225_600_000 + seq) for seq in range(14)]
         (place / f"{number:06}.jsonl").write_text("".join(lines))
 
 

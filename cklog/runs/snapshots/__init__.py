@@ -1,6 +1,7 @@
 """A run given as snapshots of whole jobs (Flink), each a consistent line by itself.
 
 * `verdicts`: which snapshots can be restored, and what keeps the others from it
+* `heads`: what each says of itself, and how much state its handles have
 * `order`: which numbers what sources have read contradicts
 * `contents`: what looking into state files shows
 * `lineage`: which job goes on from which

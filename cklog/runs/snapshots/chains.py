@@ -18,10 +18,11 @@ from cklog.engine.reading import Reading
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.pieces import PIECES, UNFINISHED, UNSEEN
 from cklog.runs.snapshots.findings import snapshot_findings
+from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import candidates, owners_of
 from cklog.runs.snapshots.order import survey
 from cklog.runs.snapshots.state import operator_labels
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, SnapshotFlaw, rows_of
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, SnapshotFlaw
 
 _NOTES = (
     "A Flink checkpoint is restored as a whole, with its job; the chain without an operator is its metadata.",

@@ -11,8 +11,9 @@ from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.generations import programs
+from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey, rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey
 
 
 def name_of(judged: JudgedSnapshot) -> str:

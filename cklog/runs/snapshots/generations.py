@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.columns import holds, true_rows
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, rows_of
+from cklog.runs.snapshots.heads import rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey
 
 _Split = tuple[str, str, str]
 """Operator, name and cluster of a source's split."""

@@ -31,11 +31,12 @@ from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import FILES, Waiting, pending_findings, sink_names, waiting_in, waiting_told
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
 from cklog.runs.snapshots.state import source_offsets
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 
 UNNAMED = "any sink"
 COMMITTED, EVERYTHING = "of committed records", "of all records"

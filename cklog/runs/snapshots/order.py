@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from cklog.engine.reading import Reading
 from cklog.inputs.offers import OffersSnapshots
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, judge_snapshots, rows_of
+from cklog.runs.snapshots.heads import rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, judge_snapshots
 
 _Spans = Mapping[tuple[str, str, str], tuple[int, int]]
 """The lowest and the highest offset that a reader has of each split: operator, name, cluster."""

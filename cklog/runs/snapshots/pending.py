@@ -21,9 +21,10 @@ from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.findings import name_of
+from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.plan import SnapshotPlan
 from cklog.runs.snapshots.state import operator_labels
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 
 _ROLES = (": Writer", ": Committer")
 """How Flink names the two operators of a sink, from metadata version 5 on."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import SourceOffset
-from cklog.runs.snapshots.verdicts import rows_of
+from cklog.runs.snapshots.heads import rows_of
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3
 UNSET = -(1 << 63)

@@ -10,13 +10,13 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.columns import codes, holds, integers
+from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Scan
@@ -26,6 +26,7 @@ from cklog.inputs.snapshots import SNAPSHOTS, ContentCheck, FilePlace, SnapshotF
 from cklog.model.findings import InputUsed
 from cklog.progress import stage
 from cklog.runs.snapshots.contents import ExaminedState
+from cklog.runs.snapshots.heads import SnapshotHead, heads_of
 
 SnapshotVerdict = Literal[
     "restorable",
@@ -149,14 +150,15 @@ def judge_snapshots(parser: OffersSnapshots, reading: Reading, check_files: bool
     scanned = reading.engine_for(parser.bytes_of("snapshots")).run(scan)
     table, folders = _in_order(scanned.table)
     tables = {name: table.slice(a, b - a) for name, a, b in folders}
-    named = _named_files(table, folders)
+    named, heads = _named_files(table, folders), heads_of(table, folders)
     damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
     contents = ExaminedState(parser, check_contents) if check_files else None
     judged = []
     with stage("judging snapshots", "snapshots", len(parser.snapshots)) as told:
         for folder in parser.snapshots:
             at = folder.path
-            judged.append(_judge(parser, folder, tables.get(at), named.get(at), damage.get(at), contents))
+            found = tables.get(at), named.get(at), heads.get(at), damage.get(at)
+            judged.append(_judge(parser, folder, *found, contents))
             told.advance(1)
     return Survey(tuple(judged), tables, scanned.damage, parser.inputs(table.num_rows), contents)
 
@@ -173,18 +175,16 @@ def _in_order(table: pa.Table) -> tuple[pa.Table, list[tuple[str, int, int]]]:
     ]
 
 
-_OF_HANDLES = ("entry", "file", "start", "bytes", "uid")
-
-
 def _judge(
     parser: OffersSnapshots,
     folder: SnapshotFolder,
     table: pa.Table | None,
     named: _NamedFiles | None,
+    head: SnapshotHead | None,
     damage: Damage | None,
     contents: ExaminedState | None,
 ) -> JudgedSnapshot:
-    if folder.metadata is None or damage is not None or table is None or named is None:
+    if folder.metadata is None or damage is not None or table is None or named is None or head is None:
         verdict: SnapshotVerdict = "no-metadata" if folder.metadata is None else "corrupt"
         if damage is not None:
             verdict = _DAMAGED.get(damage.id, "corrupt")
@@ -201,9 +201,7 @@ def _judge(
             uses=frozenset(),
             damage=damage,
         )
-    head = rows_of(table, "snapshot")[0]
-    numbers = tuple(n for n in (folder.number, head["checkpoint"]) if n is not None)
-    handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
+    numbers = tuple(n for n in (folder.number, head.row["checkpoint"]) if n is not None)
     places = parser.places(folder.path, named.file)
     check = contents is not None
     flaws: list[SnapshotFlaw] = []
@@ -216,15 +214,15 @@ def _judge(
         verdict=_verdict(flaws),
         id=min(numbers),
         numbers=numbers,
-        kind=head["name"] or UNKNOWN_KIND,
-        version=head["version"],
-        uri=head["file"],
+        kind=head.row["name"] or UNKNOWN_KIND,
+        version=head.row["version"],
+        uri=head.row["file"],
         files=len(named.file),
-        bytes=_state_bytes(handles, named),
+        bytes=head.bytes + (int(named.end.sum()) if head.whole_files else 0),
         uses=frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
         flaws=tuple(flaws),
         moved=sum(place.moved for place in places),
-        backends=frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
+        backends=head.backends,
     )
 
 
@@ -233,16 +231,6 @@ def _kind_by_name(folder: SnapshotFolder) -> str:
     if folder.savepoint:
         return "Savepoint"
     return UNKNOWN_KIND if folder.number is None else "Checkpoint"
-
-
-def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
-    """Return the rows of one kind of entry."""
-    rows = np.flatnonzero(holds(table["entry"], entry))
-    if not len(rows):
-        return []
-    names = [name for name in table.column_names if table[name].null_count < len(table)]  # the others need no taking
-    nothing: dict[str, Any] = dict.fromkeys(table.column_names)
-    return [nothing | row for row in table.select(names).take(rows).to_pylist()]
 
 
 _MOST = 1 << 61
@@ -306,18 +294,6 @@ def _named_files(table: pa.Table, folders: Sequence[tuple[str, int, int]]) -> di
         folder: _NamedFiles(text[a:b].tolist(), most[a:b], least[a:b], loose[a:b])
         for (folder, _, _), (a, b) in zip(folders, pairwise(ends.tolist()), strict=True)
     }
-
-
-def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
-    """State inlined, and of files each part once, however many subtasks name it."""
-    inlined = pc.sum(handles["bytes"].filter(pc.is_null(handles["file"]))).as_py() or 0
-    if handles["start"].null_count == len(handles):  # whole files
-        return inlined + int(named.end.sum())
-    stored = handles.filter(pc.is_valid(handles["file"]))
-    file, start, size = codes(stored["file"])[0], integers(stored["start"], -1), integers(stored["bytes"])
-    order = np.lexsort((start, file))
-    begin = np.flatnonzero((np.diff(file[order], prepend=-1) != 0) | (np.diff(start[order], prepend=-2) != 0))
-    return inlined + (int(np.maximum.reduceat(size[order], begin).sum()) if len(begin) else 0)
 
 
 def _flaws(parser: OffersSnapshots, one: _Named, place: FilePlace, check: bool) -> list[SnapshotFlaw]:
