@@ -382,6 +382,8 @@ def decode_handle(data: bytes, i: int, at: int) -> tuple[Handle, int]:
 
 def decode_varint(data: bytes, i: int, at: int) -> tuple[int, int]:
     """Decode an unsigned number of at most 64 bits, seven to a byte and in no more bytes than it needs; and its end."""
+    if i < len(data) and data[i] < 128:  # most are
+        return data[i], i + 1
     value = shift = 0
     while i < len(data) and shift < 64:
         byte = data[i]

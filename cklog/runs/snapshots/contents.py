@@ -49,7 +49,8 @@ class ExaminedState:
 
     def _pieces(self, table: pa.Table, number: dict[str, int], places: Sequence[FilePlace]) -> dict[StateStretch, int]:
         """Return each piece that handles name, with the number of its file."""
-        handles = table.filter(pc.and_(pc.equal(table["entry"], "handle"), pc.is_valid(table["file"])))
+        named = pc.and_(pc.equal(table["entry"], "handle"), pc.is_valid(table["file"]))
+        handles = table.select(_COLUMNS).filter(named)
         pieces: dict[StateStretch, int] = {}
         columns = (handles[name].to_pylist() for name in _COLUMNS)
         for file, start, size, form, offsets in zip(*columns, strict=True):
