@@ -181,8 +181,11 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
         runs = tuple(replace(run, action="undetermined") for run in runs)
     runs = tuple(_without_command(run) if run.action == "undetermined" else run for run in runs)
     runs = tuple(replace(run, blocked_by=_blocks(run, draft.findings, len(runs) == 1)) for run in runs)
-    runs = tuple(_repaired_first(run) for run in runs)
-    return replace(line, action=worst(run.action for run in runs), runs=runs)
+    mended = tuple(_repaired_first(run) for run in runs)
+    details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
+    if own and mended != runs:
+        details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
+    return replace(line, action=worst(run.action for run in mended), runs=mended, details=details)
 
 
 def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:

@@ -183,8 +183,10 @@ def test_a_command_that_would_restart_it_as_it_is_stands_behind_what_comes_first
     (whole,) = answered(run)[1]["result"]["runs"]
     newest = next(run.rglob(whole["chosen"]))
     newest.rename(newest.with_name("chk-999"))
-    (row,) = answered(run)[1]["result"]["runs"]
+    told = answered(run)[1]["result"]
+    (row,) = told["runs"]
     assert (row["action"], row["command"]) == ("repair-first", None)
+    assert told["details"]["headline"].startswith("Not yet: errors are in the way. Then: Restore ")
     assert "; then flink run -s " in row["note"]
 
 
