@@ -11,10 +11,12 @@ def taken_as_given(parameters: list[Any]) -> list[Any]:
     """Let parameters of a command take values that no conversion would change, and return them.
 
     Typer converts by Pydantic, which takes a seventh of a cold start to load. A default is of the right type already,
-    and so is text where the default is text.
+    and so is text where the default is text. Older Typers, on a Click that is not their own, do without Pydantic, and
+    are left alone: to them none of several values is an empty list.
     """
     for parameter in parameters:
-        if not isinstance(parameter.process_value, partial):
+        own = any(base.__module__.startswith("typer._click") for base in type(parameter).__mro__)
+        if own and not isinstance(parameter.process_value, partial):
             parameter.process_value = partial(_taken, parameter, parameter.process_value)
     return parameters
 
