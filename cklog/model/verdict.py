@@ -181,18 +181,19 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
         runs = tuple(replace(run, action="undetermined") for run in runs)
     runs = tuple(_without_command(run) if run.action == "undetermined" else run for run in runs)
     runs = tuple(replace(run, blocked_by=_blocks(run, draft.findings, len(runs) == 1)) for run in runs)
-    mended = tuple(_repaired_first(run) for run in runs)
+    mended = tuple(_repaired_first(run) for run in runs)  # by all that blocks, however much of it is listed
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
     if own and mended != runs:
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
-    return replace(line, action=worst(run.action for run in mended), runs=mended, details=details)
+    shown = tuple(replace(run, blocked_by=run.blocked_by[:_MOST_BLOCKS]) for run in mended)
+    return replace(line, action=worst(run.action for run in shown), runs=shown, details=details)
 
 
 def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:
     """Return the errors about a run that a restart should wait for: all of them where it is the only run."""
     errors = (f for f in findings if f.severity == "error" and f.id != _LATE)
     mine = (f for f in errors if alone or is_about(run, f))
-    return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in mine))[:_MOST_BLOCKS]
+    return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in mine))
 
 
 def is_about(run: RunAction, finding: Finding) -> bool:

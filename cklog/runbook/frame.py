@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from cklog.model.actions import ACTIONS, Action, RunAction
 from cklog.model.actions import MEANINGS as ACTION_MEANINGS
+from cklog.model.actions import Action, RunAction
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
@@ -186,13 +186,14 @@ def _supplying(run: RunAction) -> Step:
 def repairing(run: RunAction, again: Again) -> Step:
     """Return the step at which a script ends: nothing here can repair what is found."""
     what = first_few(run.blocked_by, 5) if run.blocked_by else (run.note or "see the findings")
-    ask, check = asking_again(again, [one for one in ACTIONS if one not in (run.action, "undetermined")])
+    ask, _ = asking_again(again, [])
+    left = " ".join(rf"-e 'runs\.[0-9]*\.action={one}'" for one in (run.action, "undetermined"))
     return Step(
         title="Repair what the findings name, and ask again",
         why=f"{what}; cklog explain tells of each what to do",
         worked="the action is another one, with steps of its own",
         command=ask,
-        check=check,
+        check=f'test "$(grep -c -x {left} -- "$SAVE/now.kv")" = 0',
         stop_if="the findings are still there: a restart fails, or goes wrong",
     )
 

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from cklog.model.actions import ACTIONS, RunAction
+from cklog.model.findings import Finding
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Draft, conclude
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -188,6 +191,26 @@ def test_a_command_that_would_restart_it_as_it_is_stands_behind_what_comes_first
     assert (row["action"], row["command"]) == ("repair-first", None)
     assert told["details"]["headline"].startswith("Not yet: errors are in the way. Then: Restore ")
     assert "; then flink run -s " in row["note"]
+
+
+def test_what_goes_wrong_is_not_hidden_behind_many_other_errors() -> None:
+    """Of what blocks a run so much is listed; what is to be done follows from all of it."""
+    many = [Finding("bad-record", "error", f"checkpoints/{i:03}", "") for i in range(99)]
+    line = RecoveryLine(
+        consistent=True,
+        protocol="uncoordinated",
+        line=(),
+        channels=(),
+        sources=(),
+        rolled_back=(),
+        useless=(),
+        steps=(),
+        domino=False,
+        runs=(RunAction("r", "restart-older"),),
+    )
+    for more, action in (([], "restart-older"), ([Finding("retention-hole", "error", "a->b", "")], "repair-first")):
+        told = conclude(Draft("recovery-line", line, [*many, *more], ())).result
+        assert (told.action, len(told.runs[0].blocked_by)) == (action, 50)
 
 
 def test_a_restart_that_takes_longer_than_it_may_is_a_restart() -> None:
