@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ from cklog.commands import keep_memory  # noqa: E402
 
 
 def main() -> None:
-    """Arrow is set up as the program does it, before it is loaded."""
+    """Arrow and the garbage collector are set up as the program does it."""
     keep_memory()
+    gc.disable()
     module, _, name = sys.argv[1].partition(":")
     getattr(importlib.import_module(module), name)(*sys.argv[2:])
 

@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 FEW_ROWS = 1 << 17
 """Rows that a process handles without the compiler, in any one loop."""
 
+_FEWER = 16
+"""So many times fewer rows where another loop has loaded the compiler: machine code is there in some milliseconds."""
+
 A = TypeVar("A", bound=np.generic)
 
 _CACHE = "NUMBA_CACHE_DIR"
@@ -54,7 +57,7 @@ class Loop:
     def __call__(self, rows: int, *given: Any) -> int:
         """Run the loop over so many rows."""
         self._rows += rows
-        if self._rows > FEW_ROWS:
+        if self._rows > _few_rows():
             found = self.compiled(given)
             if found is not None:
                 return int(found(*given))
@@ -62,7 +65,7 @@ class Loop:
 
     def is_worth(self, rows: int) -> bool:
         """Say whether so many rows more would be handled by machine code, for who has another way for few of them."""
-        if self._rows + rows <= FEW_ROWS:
+        if self._rows + rows <= _few_rows():
             self._rows += rows
             return False
         return _numba() is not None
@@ -131,6 +134,11 @@ def _let_be_called(part: Callable[..., int]) -> None:
     from numba.extending import register_jitable
 
     register_jitable(part)
+
+
+def _few_rows() -> int:
+    """Return how many rows a loop handles as it stands."""
+    return FEW_ROWS // _FEWER if _numba.cache_info().currsize else FEW_ROWS
 
 
 @functools.cache

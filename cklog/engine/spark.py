@@ -7,7 +7,9 @@ JVM: `mapInArrow` returns partial rows only.
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -159,8 +161,24 @@ def _split_reader(
                     for part in parts:
                         yield _with_empty_meta(part, scan.partial, schema)
                     yield from _meta_rows(tally, schema)
+        _keep_libraries()
 
     return read
+
+
+def _keep_libraries() -> None:
+    """Have the garbage collector pass over what is loaded: Spark calls it after each task, which may take as long.
+
+    Libraries stay as long as their process. Where none was loaded since, nothing is to be done.
+    """
+    global _libraries
+    if len(sys.modules) != _libraries:
+        gc.freeze()
+        _libraries = len(sys.modules)
+
+
+_libraries = 0
+"""How many modules this process had when they were passed over last."""
 
 
 def _with_empty_meta(part: pa.RecordBatch, partial: pa.Schema, schema: pa.Schema) -> pa.RecordBatch:

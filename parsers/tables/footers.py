@@ -9,6 +9,7 @@ protocol; of its fields only those below matter, the others are passed over.
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any, NamedTuple
 
@@ -17,6 +18,9 @@ from cklog.parsers.tables.compact import BINARY, I32, I64, LIST, STRUCT, Compact
 _TAIL = struct.Struct("<I4s")
 _INTEGER = struct.Struct("<q")
 _INT64 = 2
+
+_KEPT_BYTES = 1 << 18
+"""A footer of up to this size is read once for several splits of its file; what is read of it takes many times that."""
 
 
 class Chunk(NamedTuple):
@@ -41,8 +45,15 @@ class Chunk(NamedTuple):
     bounds: tuple[int, int] | None
 
 
-def chunks_of_row_groups(file: Any) -> list[list[Chunk]] | None:
-    """Return the columns of each row group of an open file, None if its footer does not make sense."""
+class Footer(NamedTuple):
+    """The columns of each row group, and what of them a reader has accepted that was asked once for the whole file."""
+
+    chunks: list[list[Chunk]]
+    accepted: set[object]
+
+
+def read_footer(file: Any) -> Footer | None:
+    """Return the footer of an open file, None if it does not make sense."""
     size = file.size()
     file.seek(max(size - _TAIL.size, 0))
     tail = file.read(_TAIL.size)
@@ -52,16 +63,25 @@ def chunks_of_row_groups(file: Any) -> list[list[Chunk]] | None:
     if mark != b"PAR1" or length > size - _TAIL.size:
         return None
     file.seek(size - _TAIL.size - length)
-    return chunks_in(file.read(length))
+    footer = file.read(length)
+    return _footer_kept(footer) if length <= _KEPT_BYTES else _footer_in(footer)
 
 
 def chunks_in(footer: bytes) -> list[list[Chunk]] | None:
-    """Return the same of the bytes of a footer."""
+    """Return the columns of each row group as the bytes of a footer tell them, None if they do not make sense."""
     try:
         found: list[list[Chunk]] = Compact(footer).fields(_FILE).get(4, [])
     except (IndexError, ValueError, struct.error):
         return None
     return found
+
+
+def _footer_in(footer: bytes) -> Footer | None:
+    chunks = chunks_in(footer)
+    return None if chunks is None else Footer(chunks, set())
+
+
+_footer_kept = functools.lru_cache(maxsize=8)(_footer_in)
 
 
 Bounds = dict[str, tuple[int, int]]

@@ -6,7 +6,7 @@ Page checksums are verified where the writer made them. Rows are numbered from 0
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,9 @@ from cklog.errors import first_line
 from cklog.inputs.member_names import misplaced
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
-from cklog.parsers.tables.footers import Bounds, bounds_of, chunks_of_row_groups
+from cklog.parsers.tables.footers import Bounds, bounds_of, read_footer
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
+from cklog.parsers.tables.parquet_columns import IN_RANGE
 from cklog.parsers.tables.records import NotARecord, faults, json_text, member_of
 from cklog.progress import count_bytes
 from cklog.storage import open_file
@@ -31,7 +32,8 @@ READER = "cklog.parsers.tables.parquet:read"
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 """What pyarrow raises of a file that it cannot read; names of columns need be no UTF-8."""
 
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS = 1 << 19
+"""Threads hand the interpreter lock over some times a batch, and with fewer rows wait for it longer than they work."""
 
 _UNFIT = 64
 """Rows of a batch whose values may not fit their columns: of more, the column is of another kind."""
@@ -71,8 +73,8 @@ def _noted(uri: str, listed: int, metadata: Any) -> list[Bounds] | None:
     try:
         plain = {field.name for field in metadata.schema.to_arrow_schema() if pa.types.is_int64(field.type)}
         with open_file(uri, listed) as file:
-            chunks = chunks_of_row_groups(file)
-        noted = None if chunks is None else [bounds_of(row) for row in chunks]
+            found = read_footer(file)
+        noted = None if found is None else [bounds_of(row) for row in found.chunks]
     except UNREADABLE:
         return None  # reading says what is wrong
     if noted is None or len(noted) != metadata.num_row_groups:
@@ -105,7 +107,7 @@ def _read_row_groups(
     if why := misplaced(stored, [member_of(f) for f in schema]):
         yield Damage(split.path, "corrupt-file", None, f"each row is {why}")
         return
-    members = {member_of(f) for f in schema if f.name in columns}
+    members = {member_of(f): f.name for f in schema if f.name in columns}
     present = [name for name in stored if name in members]
     file = ParquetRows(handle, metadata, split.path, present, texts)
     row = sum(metadata.row_group(i).num_rows for i in range(split.start))
@@ -113,8 +115,12 @@ def _read_row_groups(
         at = row
         try:
             for batch in file.batches(group, _BATCH_ROWS):
+                seen = {members[field.name] for field in batch.schema if field.metadata == IN_RANGE}
                 for shaped in _fitting_rows(batch, schema, columns, split.path, at):
-                    yield from [shaped] if isinstance(shaped, Damage) else _intact_rows(shaped, schema, split.path, at)
+                    if isinstance(shaped, Damage):
+                        yield shaped
+                    else:
+                        yield from _intact_rows(shaped, schema, split.path, at, seen)
                 at += batch.num_rows
         except (OSError, pa.ArrowException, ValueError) as error:
             yield damage_of(split.path, error, f"row group {group}: ")
@@ -236,9 +242,14 @@ def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:
     return array.cast(field.type, safe=not (pa.types.is_float64(field.type) and pa.types.is_integer(array.type)))
 
 
-def _intact_rows(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield each row that is no record as damage, and the others as one batch; `row` is the first one's number."""
-    reasons = [*faults(batch, schema)]
+def _intact_rows(
+    batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int, seen: Collection[str]
+) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield each row that is no record as damage, and the others as one batch; `row` is the first one's number.
+
+    Of the columns in `seen` all numbers are known to be in range.
+    """
+    reasons = [*faults(batch, schema, seen)]
     if not reasons:
         yield batch
         return

@@ -8,7 +8,8 @@ anybody writes them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cklog.arrays.types import Bytes
+from cklog.arrays.types import Bytes, Ints
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
-from cklog.parsers.tables.footers import Chunk, chunks_of_row_groups
-from cklog.parsers.tables.parquet_columns import LoopColumn, NotHere, StoredPage, batches_of, stored_pages
+from cklog.parsers.tables.footers import Footer, read_footer
+from cklog.parsers.tables.parquet_columns import LoopColumn, NotHere, batches_of, stored_pages, totals_of_stored
 from cklog.parsers.tables.parquet_loops import DECODE
-from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, DICTIONARY, pages
+from cklog.parsers.tables.parquet_pages import pages, totals_of
 
 _CHUNK_BYTES, _CHUNK_PAGES = 64 << 20, 1 << 12
 """Column chunks up to this size and number of pages are decoded by loops."""
@@ -71,10 +72,10 @@ class ParquetRows:
         self._handle, self._metadata, self._path = handle, metadata, path
         self._columns = columns
         self._stored = metadata.schema
-        self._chunks = _chunks_of(handle, metadata)
+        footer = _footer_of(handle, metadata)
+        self._chunks, self._accepted = footer.chunks, footer.accepted
         self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
         texts = {*encoded, *self._texts_in_dictionaries()}
-        self._accepted: set[object] = set()
         handle.seek(0)
         self.file = pq.ParquetFile(
             handle, metadata=metadata, read_dictionary=sorted(texts), page_checksum_verification=True
@@ -110,8 +111,11 @@ class ParquetRows:
         room = budgets().batch + sum(cost.bytes for cost in costs)
         done = 0
         try:
-            for batch in batches_of(self._loop_columns(group, chunks), self._names(), count, rows):
-                self._check_texts(batch, room)
+            loops = self._loop_columns(group, chunks)
+            weighed = sum(column.longest for column in loops) * rows <= room
+            for batch in batches_of(loops, count, rows):
+                if not weighed:
+                    self._check_texts(batch, room)
                 yield batch
                 done += batch.num_rows
         except NotHere:
@@ -126,14 +130,13 @@ class ParquetRows:
             done = max(0, done - batch.num_rows)
 
     def _check_texts(self, batch: pa.RecordBatch, room: int) -> None:
-        if sum(_written_out(column, room) for column in batch.columns) > room:
-            raise over("what the texts of a batch of rows take when written out", room, self._path)
+        """Raise `OverBudget` where texts that stand in dictionaries take more than `room` when written out."""
+        for weigh in (_at_most, _exactly):  # which of them each row has is asked only where it matters
+            if sum(_written_out(column, weigh) for column in batch.columns) <= room:
+                return
+        raise over("what the texts of a batch of rows take when written out", room, self._path)
 
-    def _names(self) -> list[str]:
-        """Return the paths of the columns that are read."""
-        return [self._stored.column(k).path for k in self._leaves()]
-
-    def _stored_pages(self, group: int) -> dict[int, tuple[Bytes, list[StoredPage]]]:
+    def _stored_pages(self, group: int) -> dict[int, tuple[Bytes, Ints]]:
         """Return the bytes and pages of the columns of a row group that loops may decode; none where few rows are."""
         rows = self._metadata.row_group(group).num_rows
         if rows <= 0 or not DECODE.is_worth(rows):
@@ -145,62 +148,61 @@ class ParquetRows:
                 return {}
             self._handle.seek(chunk.start)
             data = np.frombuffer(self._handle.read_buffer(chunk.size), np.uint8)
-            pages_of = stored_pages(data, min(self._pages_left, _CHUNK_PAGES))
-            if pages_of is None or sum(page.values for page in pages_of if page.type != DICTIONARY) != rows:
+            stored = stored_pages(data, min(self._pages_left, _CHUNK_PAGES))
+            if stored is None or totals_of_stored(stored).values != rows:
                 return {}
-            found[k] = data, pages_of
+            found[k] = data, stored
         return found
 
-    def _loop_columns(self, group: int, chunks: dict[int, tuple[Bytes, list[StoredPage]]]) -> list[LoopColumn]:
+    def _loop_columns(self, group: int, chunks: dict[int, tuple[Bytes, Ints]]) -> list[LoopColumn]:
         """Return the columns of a row group as loops decode them; raise `NotHere` where one is none for them."""
         if not chunks:
             raise NotHere
         self._ask_arrow(group)
-        kinds = self._metadata.schema.to_arrow_schema()
         columns = []
         for k, (data, stored) in chunks.items():
             column, codec = self._stored.column(k), self._chunks[group][k].codec
-            if kinds.get_field_index(column.path) < 0:
+            if self._kinds.get_field_index(column.path) < 0:
                 raise NotHere
-            columns.append(LoopColumn(data, stored, codec, column, kinds.field(column.path).type))
+            columns.append(LoopColumn(data, stored, codec, column, self._kinds.field(column.path).type))
         return columns
+
+    @functools.cached_property
+    def _kinds(self) -> pa.Schema:
+        """The columns of the file as Arrow has them."""
+        return self._stored.to_arrow_schema()
 
     def _ask_arrow(self, group: int) -> None:
         """Have Arrow raise what it has against the footer of a row group; once for all that say the same of columns."""
         chunks = [self._chunks[group][k] for k in self._leaves()]
-        said = tuple((one.how, one.codec, one.dictionary) for one in chunks)
+        said = tuple((one.path, one.how, one.codec, one.dictionary) for one in chunks)
         if said not in self._accepted:
             next(self.file.iter_batches(1, [group], self._columns, use_threads=False))
             self._accepted.add(said)
 
-    def _cost(self, group: int, number: int, known: tuple[Bytes, list[StoredPage]] | None) -> ColumnCost:
+    def _cost(self, group: int, number: int, known: tuple[Bytes, Ints] | None) -> ColumnCost:
         """Read what a column chunk becomes from the headers of its pages."""
         chunk, column = self._chunks[group][number], self._stored.column(number)
-        dictionary = page = total = values = 0
-        shared = False
-        for found in known[1] if known else pages(self._handle, chunk.start, chunk.size):
-            self._pages_left -= 1
-            if self._pages_left < 0:
-                raise over("the number of pages", _FEW_PAGES + self._handle.size() // _PAGE_BYTES, self._path)
-            total += found.bytes
-            if found.type == DICTIONARY:
-                dictionary = max(dictionary, found.bytes)
-            else:
-                page, values = max(page, found.bytes), values + found.values
-                shared = shared or found.encoding == DELTA_BYTE_ARRAY
-        if chunk.values not in (-1, values):  # pages that changed places: some of them are another column's
+        if known:
+            found = totals_of_stored(known[1])
+        else:
+            found = totals_of(pages(self._handle, chunk.start, chunk.size), self._pages_left)
+        self._pages_left -= found.pages
+        if self._pages_left < 0:
+            raise over("the number of pages", _FEW_PAGES + self._handle.size() // _PAGE_BYTES, self._path)
+        if chunk.values not in (-1, found.values):  # pages that changed places: some of them are another column's
             raise pa.ArrowInvalid(
-                f"the pages of column {column.path} have {values} values, its footer says {chunk.values}"
+                f"the pages of column {column.path} have {found.values} values, its footer says {chunk.values}"
             )
         return ColumnCost(
             path=column.path,
-            dictionary=dictionary,
-            page=page,
-            bytes=total,
-            values=values,
+            dictionary=found.dictionary,
+            page=found.page,
+            bytes=found.bytes,
+            values=found.values,
             nested=column.max_repetition_level > 0,
             width=max(column.length, 8) if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 8,
-            shared=shared,
+            shared=found.shared,
         )
 
     def _rows_at_once(self, costs: Sequence[ColumnCost], rows: int, most: int) -> int:
@@ -219,12 +221,12 @@ class ParquetRows:
         return found
 
 
-def _chunks_of(handle: Any, metadata: Any) -> list[list[Chunk]]:
-    """Return the columns of each row group; ArrowInvalid where the footer does not say where they lie."""
-    found, columns, size = chunks_of_row_groups(handle), len(metadata.schema), handle.size()
-    if found is None or [len(row) for row in found] != [columns] * metadata.num_row_groups:
+def _footer_of(handle: Any, metadata: Any) -> Footer:
+    """Return the footer; ArrowInvalid where it does not say where the columns of each row group lie."""
+    found, columns, size = read_footer(handle), len(metadata.schema), handle.size()
+    if found is None or [len(row) for row in found.chunks] != [columns] * metadata.num_row_groups:
         raise pa.ArrowInvalid("its footer contradicts itself")
-    if any(c.start < 0 or c.size < 0 or c.start + c.size > size for row in found for c in row):
+    if any(c.start < 0 or c.size < 0 or c.start + c.size > size for row in found.chunks for c in row):
         raise pa.ArrowInvalid("its footer names bytes that the file does not have")
     return found
 
@@ -247,21 +249,29 @@ def _require_sound_column(column: pa.Array) -> None:
         column.validate(full=True)
 
 
-def _written_out(column: pa.Array, room: int) -> int:
-    """Return the bytes of the texts of a column when each is written out; 0 where they are not in a dictionary."""
+def _written_out(column: pa.Array, weigh: Callable[[pa.Array, pa.Array], int]) -> int:
+    """Return the bytes of the texts of a column when each is written out; 0 where they are not in a dictionary.
+
+    `weigh` adds up texts, of which it is given the lengths of those that differ, and for each the number of its length.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         texts = column.dictionary
         if not (pa.types.is_string(texts.type) or pa.types.is_binary(texts.type)) or not len(texts):
             return 0
-        lengths = pc.binary_length(texts)
-        if (pc.max(lengths).as_py() or 0) * len(column) <= room // 64:
-            return 0
-        return pc.sum(lengths.cast(pa.int64()).take(column.indices)).as_py() or 0
+        return weigh(pc.binary_length(texts), column.indices)
     if pa.types.is_map(kind):
-        return _written_out(column.keys, room) + _written_out(column.items, room)
+        return _written_out(column.keys, weigh) + _written_out(column.items, weigh)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _written_out(column.values, room)
+        return _written_out(column.values, weigh)
     if pa.types.is_struct(kind):
-        return sum(_written_out(column.field(k), room) for k in range(kind.num_fields))
+        return sum(_written_out(column.field(k), weigh) for k in range(kind.num_fields))
     return 0
+
+
+def _at_most(lengths: pa.Array, numbers: pa.Array) -> int:
+    return (pc.max(lengths).as_py() or 0) * len(numbers)
+
+
+def _exactly(lengths: pa.Array, numbers: pa.Array) -> int:
+    return pc.sum(lengths.cast(pa.int64()).take(numbers)).as_py() or 0

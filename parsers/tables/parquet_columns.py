@@ -7,7 +7,7 @@ that were decoded here. So this file decides speed, never answers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,31 @@ import pyarrow as pa
 from cklog.arrays.loops import only_read
 from cklog.arrays.types import Bytes, Ints, Small
 from cklog.parsers.tables.parquet_loops import (
+    AT,
+    BYTES,
+    CHECKED,
     DECODE,
     DICTIONARY,
+    ENCODING,
     FIELDS,
     HEADERS,
+    LEVELS,
     OLD_DICTIONARY,
     PLAIN,
     RLE,
     SNAPPY,
     STATE,
+    STORED,
     TEXTS,
+    TYPE,
     UNCOMPRESSED,
+    VALUES,
 )
+from cklog.parsers.tables.parquet_pages import PageTotals
+from cklog.parsers.tables.records import are_small
+
+IN_RANGE = {b"numbers": b"in range"}
+"""Metadata of a field: none of its numbers is less than 0 or beyond 64 bits, so that nobody has to look again."""
 
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
@@ -35,35 +48,39 @@ class NotHere(Exception):
     """A column chunk has what only Arrow's reader reads."""
 
 
-class StoredPage(NamedTuple):
-    """A page of a column chunk: where its bytes begin in the chunk, how many are stored, and what its header says."""
+def stored_pages(chunk: Bytes, most: int) -> Ints | None:
+    """Return the pages of a column chunk, at most so many; None where one header is unusual, or no header.
 
-    type: int
-    bytes: int
-    stored: int
-    checked: int
-    values: int
-    encoding: int
-    levels: int
-    at: int
-
-
-def stored_pages(chunk: Bytes, most: int) -> list[StoredPage] | None:
-    """Return the pages of a column chunk, at most so many; None where one header is unusual, or no header."""
+    Shape (pages, `FIELDS`): of each what `HEADERS` tells, its place being in the chunk.
+    """
     found = np.empty(FIELDS * most, np.int64)
-    count = HEADERS(most, only_read(chunk), np.zeros(8, np.int64), found)
-    return None if count < 0 else [StoredPage(*row) for row in found[: FIELDS * count].reshape(-1, FIELDS).tolist()]
+    count = HEADERS(len(chunk), only_read(chunk), np.zeros(8, np.int64), found)
+    return None if count < 0 else found[: FIELDS * count].reshape(-1, FIELDS)
+
+
+def totals_of_stored(stored: Ints) -> PageTotals:
+    """Return what the pages of a column chunk add up to."""
+    data = stored[stored[:, TYPE] != _DICTIONARY_PAGE]
+    dictionaries = stored[stored[:, TYPE] == _DICTIONARY_PAGE]
+    return PageTotals(
+        pages=len(stored),
+        dictionary=int(dictionaries[:, BYTES].max(initial=0)),
+        page=int(data[:, BYTES].max(initial=0)),
+        bytes=int(stored[:, BYTES].sum()),
+        values=int(data[:, VALUES].sum()),
+        shared=False,  # their encoding is none that `LoopColumn` reads
+    )
 
 
 class LoopColumn:
-    """A column chunk that is decoded by loops, some rows at a time.
+    """A column chunk that is decoded by loops, some rows at a time; `longest` is the size of its longest text.
 
     Raises
     ------
     NotHere : only Arrow's reader can read it, or read on
     """
 
-    def __init__(self, chunk: Bytes, stored: Sequence[StoredPage], codec: int, column: Any, kind: pa.DataType) -> None:
+    def __init__(self, chunk: Bytes, stored: Ints, codec: int, column: Any, kind: pa.DataType) -> None:
         self._chunk, self._texts = only_read(chunk), pa.types.is_string(kind)
         fits = {"INT64": pa.types.is_int64(kind), "BYTE_ARRAY": self._texts}.get(column.physical_type, False)
         if not fits or column.max_repetition_level or column.max_definition_level > 1 or "." in column.path:
@@ -74,18 +91,24 @@ class LoopColumn:
         self._codec = codec
         self._dictionary: pa.Array | None = None
         self._values: Ints | Small = np.zeros(0, np.int32) if self._texts else np.zeros(0, np.int64)
-        if stored and stored[0].type == _DICTIONARY_PAGE:
+        self._known = self.longest = 0
+        if len(stored) and stored[0, TYPE] == _DICTIONARY_PAGE:
             self._read_dictionary(stored[0])
             stored = stored[1:]
         usual = (OLD_DICTIONARY, DICTIONARY) if self._texts else (PLAIN, OLD_DICTIONARY, DICTIONARY)
-        if any(p.type != _DATA_PAGE or p.checked or p.encoding not in usual for p in stored):
+        encodings = {*stored[:, ENCODING].tolist()}
+        if (stored[:, TYPE] != _DATA_PAGE).any() or stored[:, CHECKED].any() or not encodings.issubset(usual):
             raise NotHere
-        if self._nullable and any(page.levels != RLE for page in stored):
+        if self._nullable and (stored[:, LEVELS] != RLE).any():
             raise NotHere
         self._pages = stored
-        self._stored = only_read(np.array(stored, np.int64).reshape(-1))
-        self._page = np.empty(max((max(p.bytes, p.stored) for p in stored), default=0), np.uint8)
+        self._stored = only_read(stored.reshape(-1))
+        self._page = np.empty(int(stored[:, [BYTES, STORED]].max(initial=0)), np.uint8)
         self._state = np.zeros(STATE, np.int64)
+        self._values = _padded(self._values)
+        in_range = not self._texts and PLAIN not in encodings and are_small(pa.array(self._values))
+        kind = pa.dictionary(pa.int32(), kind) if self._texts else kind
+        self.field = pa.field(column.path, kind, metadata=IN_RANGE if in_range else None)
 
     def take(self, count: int) -> pa.Array:
         """Return the next rows."""
@@ -93,7 +116,7 @@ class LoopColumn:
         found = np.frombuffer(filled, np.int32 if self._texts else np.int64)
         about = self._chunk, self._stored, self._codec, self._nullable, self._state, self._page
         row, values = 0, only_read(self._values)
-        while (row := DECODE(count - row, *about, values, found, row)) < count:
+        while (row := DECODE(count - row, *about, values, self._known, found, row)) < count:
             if row < 0:
                 raise NotHere
             self._inflate_next()
@@ -105,52 +128,66 @@ class LoopColumn:
 
     def _inflate_next(self) -> None:
         """Inflate the next page, of what no loop inflates."""
-        page = self._pages[int(self._state[4])]
-        self._page[: page.bytes] = self._inflated(page)
+        page = self._pages[self._state[4]]
+        self._page[: page[BYTES]] = self._inflated(page)
         self._state[7] = 1
 
-    def _inflated(self, page: StoredPage) -> Bytes:
+    def _inflated(self, page: Ints) -> Bytes:
         """Return the bytes of a page as they were before they were compressed."""
-        stored, codec = self._chunk[page.at : page.at + page.stored], _CODECS[self._codec]
+        at, size = int(page[AT]), int(page[BYTES])
+        stored, codec = self._chunk[at : at + int(page[STORED])], _CODECS[self._codec]
         if codec is None:
             return stored
         try:
-            found = pa.Codec(codec).decompress(stored, page.bytes)
+            found = pa.Codec(codec).decompress(stored, size)
         except (OSError, pa.ArrowException):
             raise NotHere from None
-        if len(found) != page.bytes:
+        if len(found) != size:
             raise NotHere
         return np.frombuffer(found, np.uint8)
 
-    def _read_dictionary(self, page: StoredPage) -> None:
+    def _read_dictionary(self, page: Ints) -> None:
         data = self._inflated(page)
-        if page.checked or page.encoding not in (PLAIN, OLD_DICTIONARY):
+        self._known = known = int(page[VALUES])
+        if page[CHECKED] or page[ENCODING] not in (PLAIN, OLD_DICTIONARY):
             raise NotHere
         if not self._texts:
-            if len(data) != 8 * page.values:
+            if len(data) != 8 * known:
                 raise NotHere
             self._values = data.view("<i8")
             return
-        if 4 * page.values > len(data):
+        if 4 * known > len(data):
             raise NotHere
-        offsets, texts = np.empty(page.values + 1, np.int32), np.empty(len(data), np.uint8)
-        if TEXTS(page.values, only_read(data), page.values, offsets, texts) < 0:
+        offsets, texts = np.empty(known + 1, np.int32), np.empty(len(data), np.uint8)
+        if TEXTS(known, only_read(data), known, offsets, texts) < 0:
             raise NotHere
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
-        self._dictionary = pa.Array.from_buffers(pa.string(), page.values, buffers)
+        self._dictionary = pa.Array.from_buffers(pa.string(), known, [None, pa.py_buffer(offsets), pa.py_buffer(texts)])
         try:
             self._dictionary.validate(full=True)
         except pa.ArrowException:
             raise NotHere from None
-        self._values = np.arange(page.values, dtype=np.int32)
+        self.longest = int(np.diff(offsets).max(initial=0))
+        self._values = np.arange(known, dtype=np.int32)
 
 
 _CODECS: dict[int, str | None] = {UNCOMPRESSED: None, SNAPPY: "snappy", 2: "gzip", 6: "zstd"}
 """By the number that a footer has for it."""
 
 
-def batches_of(columns: Sequence[LoopColumn], names: Sequence[str], rows: int, most: int) -> Iterator[pa.RecordBatch]:
+_LEAST_ROOM = 256
+"""Some writers take more bits for a number than the dictionary needs: of one value Arrow takes one, and not none."""
+
+
+def _padded(values: Ints | Small) -> Ints | Small:
+    """Return the values of a dictionary, and zeros behind them: one for each number of as many bits as theirs take."""
+    found = np.zeros(max(_LEAST_ROOM, 1 << max(len(values) - 1, 0).bit_length()), values.dtype)
+    found[: len(values)] = values
+    return found
+
+
+def batches_of(columns: Sequence[LoopColumn], rows: int, most: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a row group, `most` at once; `NotHere` where Arrow's reader has to go on."""
+    schema = pa.schema([column.field for column in columns])
     for at in range(0, rows, most):
         count = min(most, rows - at)
-        yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], names=list(names))
+        yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], schema=schema)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from cklog.arrays.loops import Loop
 from cklog.arrays.types import Bytes, Ints, Small
 
+TYPE, BYTES, STORED, CHECKED, VALUES, ENCODING, LEVELS, AT = range(8)
 FIELDS = 8
 """Numbers that `HEADERS` tells of a page: its type, its bytes when inflated and as stored, whether it has a checksum,
 how many values it has, their encoding, that of the levels, and where it begins."""
@@ -29,7 +30,7 @@ _WIDEST = 25
 
 
 def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
-    """Read the headers of all pages of a chunk into rows of `StoredPage`; -1 where there is anything unusual."""
+    """Read the headers of all pages of a chunk into rows of `FIELDS` numbers; -1 where there is anything unusual."""
     size = len(data)
     most = len(found) // 8
     at = 0
@@ -121,14 +122,16 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
     return count
 
 
-def unpack_runs(data: Bytes, size: int, width: int, state: Ints, values: Ints, out: Ints, start: int, end: int) -> int:
+def unpack_runs(
+    data: Bytes, size: int, width: int, state: Ints, values: Ints, known: int, out: Ints, start: int, end: int
+) -> int:
     """Fill `out[start:end]` with the values that runs of numbers name; 0, or -1 where they break off or name none.
 
-    `state`: where in the `size` bytes the next run begins, how many numbers of this one are left, its number or -1 if
-    they are packed, and the bit where the next packed one begins.
+    `values` has one for every number of so many bits, of which the first `known` count. `state`: where in the `size`
+    bytes the next run begins, how many numbers of this one are left, its number or -1 if they are packed, and the bit
+    where the next packed one begins.
     """
-    last = len(values) - 1
-    if last < 0:
+    if width < 0 or width > _WIDEST or len(values) >> width == 0:
         return -1
     at = state[0]
     left = state[1]
@@ -169,7 +172,7 @@ def unpack_runs(data: Bytes, size: int, width: int, state: Ints, values: Ints, o
         if value >= 0:
             greatest = max(greatest, value)
             for k in range(i, i + count):
-                out[k] = values[min(value, last)]
+                out[k] = values[value]
         else:
             sure = i + max(0, min(count, (size * 8 - 32 - bit) // width)) if width else i  # four bytes are there
             for k in range(i, sure):
@@ -177,7 +180,7 @@ def unpack_runs(data: Bytes, size: int, width: int, state: Ints, values: Ints, o
                 word = data[low] | (data[low + 1] << 8) | (data[low + 2] << 16) | (data[low + 3] << 24)
                 number = (word >> (bit & 7)) & mask
                 greatest = max(greatest, number)
-                out[k] = values[min(number, last) & 0x7FFFFFFF]
+                out[k] = values[number & 0x7FFFFFFF]
                 bit += width
             for k in range(sure, i + count):
                 word = 0
@@ -186,7 +189,7 @@ def unpack_runs(data: Bytes, size: int, width: int, state: Ints, values: Ints, o
                     word |= data[low + j] << (8 * j)
                 number = (word >> (bit & 7)) & mask
                 greatest = max(greatest, number)
-                out[k] = values[min(number, last)]
+                out[k] = values[number]
                 bit += width
         i += count
         left -= count
@@ -194,7 +197,7 @@ def unpack_runs(data: Bytes, size: int, width: int, state: Ints, values: Ints, o
     state[1] = left
     state[2] = value
     state[3] = bit
-    return 0 if greatest <= last else -1
+    return 0 if greatest < known else -1
 
 
 def _find_texts(data: Bytes, count: int, offsets: Small, texts: Bytes) -> int:
@@ -318,12 +321,22 @@ def _open_page(page: Bytes, size: int, values: int, encoding: int, nullable: int
 
 
 def _decode(
-    chunk: Bytes, stored: Ints, codec: int, nullable: int, state: Ints, page: Bytes, values: Ints, out: Ints, start: int
+    chunk: Bytes,
+    stored: Ints,
+    codec: int,
+    nullable: int,
+    state: Ints,
+    page: Bytes,
+    values: Ints,
+    known: int,
+    out: Ints,
+    start: int,
 ) -> int:
     """Fill `out[start:]` with the next rows of a column chunk; return how far it came, -1 where that is not for loops.
 
     It comes less far where whoever asks has to inflate the next page. `stored` are its data pages as `HEADERS` tells
-    them, `page` has room for the largest, `values` are those of the dictionary.
+    them, `page` has room for the largest, `values` are the `known` ones of the dictionary, and as many more as make
+    their number a power of two.
     """
     row = start
     while row < len(out):
@@ -352,7 +365,7 @@ def _decode(
                 out[k] = low | (high << 32)
                 at += 8
             state[0] = at
-        elif count and unpack_runs(page, state[8], state[6], state, values, out, row, row + count):
+        elif count and unpack_runs(page, state[8], state[6], state, values, known, out, row, row + count):
             return -1
         state[5] -= count
         row += count

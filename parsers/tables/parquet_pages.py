@@ -10,7 +10,7 @@ Arrow allocates what a header asks for, and a page of a few bytes may hold a val
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -31,6 +31,36 @@ class Page(NamedTuple):
     bytes: int
     values: int
     encoding: int
+
+
+class PageTotals(NamedTuple):
+    """What the pages of a column chunk add up to: their number, the bytes of its dictionary, of its largest page and of
+    all pages, and the values. `shared`: texts may repeat what stands before them.
+    """
+
+    pages: int
+    dictionary: int
+    page: int
+    bytes: int
+    values: int
+    shared: bool
+
+
+def totals_of(found: Iterable[Page], most: int) -> PageTotals:
+    """Add pages up; of more than `most` no more than the first one beyond is looked at."""
+    count = dictionary = largest = total = values = 0
+    shared = False
+    for page in found:
+        count += 1
+        if count > most:
+            break
+        total += page.bytes
+        if page.type == DICTIONARY:
+            dictionary = max(dictionary, page.bytes)
+        else:
+            largest, values = max(largest, page.bytes), values + page.values
+            shared = shared or page.encoding == DELTA_BYTE_ARRAY
+    return PageTotals(count, dictionary, largest, total, values, shared)
 
 
 def pages(handle: Any, start: int, size: int) -> Iterator[Page]:

@@ -320,13 +320,14 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def faults(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
+def faults(batch: pa.RecordBatch, schema: pa.Schema, seen: Collection[str] = ()) -> Iterator[tuple[pa.Array, str]]:
     """Yield (rows at fault, why) by the rules of `as_record`, on whole columns of the right types.
 
-    Rows at fault are a boolean array of shape (rows,), e.g. [False, True] with "seq is less than 0".
+    Rows at fault are a boolean array of shape (rows,), e.g. [False, True] with "seq is less than 0". Of the columns in
+    `seen` no number is less than 0 or beyond 64 bits: whoever read them has looked.
     """
     for name in batch.schema.names:
-        yield from _column_faults(name, batch.column(name), schema)
+        yield from _column_faults(name, batch.column(name), schema, name in seen)
     if "type" in batch.schema.names:
         kinds = None
         for name, lacking in (("window", (*FOOTPRINTS, "result")), ("open_windows", FOOTPRINTS)):
@@ -338,11 +339,11 @@ def faults(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[tuple[pa.Array,
                     yield mask, f"no field {name} in a record of type {' or '.join(lacking)}"
 
 
-def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
-    """Yield (rows at fault, why) for one column."""
+def _column_faults(name: str, array: pa.Array, schema: pa.Schema, seen: bool) -> Iterator[tuple[pa.Array, str]]:
+    """Yield (rows at fault, why) for one column; `seen`: all its numbers are in range."""
     if array.null_count and name in schema.names and not schema.field(name).nullable:
         yield pc.is_null(array), f"no field {name}"
-    if name in NOT_NEGATIVE and not _are_small(array):
+    if name in NOT_NEGATIVE and not seen and not are_small(array):
         span = pc.min_max(array).as_py()
         if (span["min"] or 0) < 0:
             yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
@@ -368,7 +369,7 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tu
             yield pa.array(bad), f"{name} holds a watermark less than 0"
 
 
-def _are_small(array: pa.Array) -> bool:
+def are_small(array: pa.Array) -> bool:
     """Say whether no number is less than 0 or beyond 64 bits, if that can be told in one look: negatives are large."""
     if array.null_count or not pa.types.is_int64(array.type):
         return not len(array)

@@ -126,3 +126,16 @@ def test_the_cache_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = Path(loops._cache_folder())
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_where_one_loop_has_loaded_the_compiler_others_are_compiled_sooner(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if form == "plain":
+        pytest.skip("what is asked here says itself how many rows are few")
+    monkeypatch.setattr(loops, "FEW_ROWS", 160)
+    loops._numba()
+    loop, found = Loop(_halves, (_half,)), np.zeros(1, np.int64)
+    for rows, compiled in ((10, False), (1, True)):
+        loop(rows, only_read(np.array([4])), found)
+        assert bool(loop._machine) == compiled

@@ -224,7 +224,10 @@ def _channels(batch: pa.RecordBatch) -> tuple[pa.Array, Small]:
     column = batch["channel"]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return column.dictionary.cast(pa.string()), column.indices.to_numpy().astype(np.int32, copy=False)
+    names = column.dictionary
+    return names if pa.types.is_string(names.type) else names.cast(pa.string()), column.indices.to_numpy().astype(
+        np.int32, copy=False
+    )
 
 
 def _integers(batch: pa.RecordBatch, name: str) -> Ints:

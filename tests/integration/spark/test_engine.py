@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
-from cklog.engine.scan import Engine
+from cklog.engine.scan import Engine, Scan, Split
 from tests.conftest import REPOSITORY
 from tests.program import cklog
 
@@ -40,7 +43,6 @@ def test_spark_connect_gives_the_same_bytes() -> None:
 
 @pytest.mark.spark
 def test_a_job_that_fails_is_one_line(spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cklog.engine.scan import Scan, Split
     from cklog.errors import EngineError
     from cklog.model.schemas import MESSAGES
 
@@ -62,6 +64,24 @@ def test_a_session_that_was_there_before_goes_on() -> None:
         ended = cklog("recovery-line", REPOSITORY / SAMPLE, "--explain", "--json", "--engine", "spark")
         assert ended.out == (REPOSITORY / SAMPLE / "expected.json").read_text(encoding="utf-8")
     assert session.range(3).count() == 3
+
+
+@pytest.mark.spark
+def test_the_collector_passes_over_libraries(spark: Engine) -> None:
+    """Spark calls it after each task: of a worker that has done one, what was loaded by then is left alone."""
+    frozen = [_frozen(spark) for _ in range(4)]  # two workers, either of which may have been the first
+    assert max(frozen) > 10_000
+
+
+def _frozen(spark: Engine) -> int:
+    split = Split("x", "x", f"{__name__}:told", 0, 1, 1)
+    scan = Scan((split,), "channels", ("seq",), _same, pa.schema([pa.field("seq", pa.int64())]), None)
+    return int(spark.run(scan).table["seq"][0].as_py())
+
+
+def told(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Tell how many objects the collector passes over, as a log of one row."""
+    yield pa.RecordBatch.from_pydict({"seq": [gc.get_freeze_count()]})
 
 
 def _same(batch: object) -> object:

@@ -19,16 +19,17 @@ from cklog.engine.scan import Damage, Split
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
 from cklog.parsers.tables.parquet_columns import stored_pages
-from cklog.parsers.tables.parquet_loops import inflate_snappy, unpack_runs
+from cklog.parsers.tables.parquet_loops import AT, TYPE, VALUES, inflate_snappy, unpack_runs
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
 names = st.sampled_from(["a", "b/0->c/1", "", "é", "x" * 40])
 numbers = st.integers(0, 9) | st.integers(0, 2**62)
+any_numbers = numbers | st.sampled_from([-1, -(2**63), 2**63 - 1, 2**63 - 2])
 
 
 @st.composite
-def files(draw: st.DrawFn) -> bytes:
+def files(draw: st.DrawFn, numbers: st.SearchStrategy[int] = numbers) -> bytes:
     """A channel log as one of the ways of writing it has it."""
     nulls = draw(st.booleans())
     rows = draw(st.lists(st.tuples(names, numbers, st.none() | numbers if nulls else numbers), max_size=60))
@@ -84,10 +85,22 @@ def test_the_rows_are_those_that_were_written(form: str, data: bytes) -> None:
     assert told(data, form) == expected
 
 
+@pytest.mark.parametrize("form", LOOPS)
+@given(files(any_numbers))
+def test_numbers_that_may_not_be_are_told(form: str, data: bytes) -> None:
+    rows = [tuple(row.values()) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
+    wrong = [any(one is not None and not 0 <= one < 2**63 - 1 for one in row[1:]) for row in rows]
+    found = told(data, form)
+    assert [row for row in found if row[0] != "bad-record"] == [
+        r for r, bad in zip(rows, wrong, strict=True) if not bad
+    ]
+    assert [row[1] for row in found if row[0] == "bad-record"] == [i for i, bad in enumerate(wrong) if bad]
+
+
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[int, bytes, list[int]]:
     """Numbers of so many bits as Parquet's hybrid has them: packed by eights, lowest bits first, or one many times."""
-    width = draw(st.integers(0, 24))
+    width = draw(st.integers(0, 12))
     number = st.integers(0, (1 << width) - 1) | st.just((1 << width) - 1)
     data, told = b"", []
     for _ in range(draw(st.integers(1, 4))):
@@ -113,22 +126,38 @@ def _varint(number: int) -> bytes:
 def test_runs_of_numbers_are_those_of_their_definition(
     form: str, made: tuple[int, bytes, list[int]], draw: st.DataObject
 ) -> None:
-    """Read in two pieces, for a batch ends anywhere; and once more where the greatest number is not allowed."""
+    """Read in two pieces, for a batch ends anywhere; once more where the greatest number is not allowed; and where not
+    every number of so many bits has a value.
+    """
     width, data, told = made
     piece, cut = only_read(np.frombuffer(data + b"more", np.uint8)), draw.draw(st.integers(0, len(told)))
     for _ in forced(form):
         unpack = Loop(unpack_runs)
-        for known, said in ((max(told) + 1, 0), (max(told), -1)):
-            values = only_read(np.arange(known) * 7 - 3)
+        for known, room, said in ((max(told) + 1, 1, 0), (max(told), 1, -1), (max(told) + 1, 2, -1)):
+            values = only_read(np.arange((1 << width) // room) * 7 - 3)
             state, found = np.zeros(4, np.int64), np.full(len(told), -1)
             codes = [
-                unpack(b - a, piece, len(data), width, state, values, found, a, b)
+                unpack(b - a, piece, len(data), width, state, values, known, found, a, b)
                 for a, b in ((0, cut), (cut, len(told)))
                 if a < b
             ]
             assert min(codes) == said
             if not said:
                 assert found.tolist() == [7 * one - 3 for one in told]
+
+
+@pytest.mark.parametrize("width", [13, 17, 20, 23])
+def test_runs_of_wide_numbers(width: int) -> None:
+    """As machine code only: a value for each number of so many bits is too much for lists."""
+    told = [*range((1 << width) - 40, 1 << width)]
+    bits = sum(one << (width * i) for i, one in enumerate(told))
+    data = np.frombuffer(_varint(5 << 1 | 1) + bits.to_bytes(5 * width, "little"), np.uint8)
+    for _ in forced("compiled"):
+        found, values = np.zeros(40, np.int64), only_read(np.arange(1 << width) * 7 - 3)
+        for known, said in ((1 << width, 0), ((1 << width) - 1, -1)):
+            about = only_read(data), len(data), width, np.zeros(4, np.int64), values, known
+            assert Loop(unpack_runs)(40, *about, found, 0, 40) == said
+        assert found.tolist() == [7 * one - 3 for one in told]
 
 
 @st.composite
@@ -221,7 +250,7 @@ def test_a_dictionary_may_say_whether_it_is_sorted(form: str, is_sorted: bytes, 
     for _ in forced(form):
         found = stored_pages(np.frombuffer(header, np.uint8), 4)
         assert (found is not None) == usual
-        assert found is None or [(page.type, page.values, page.at) for page in found] == [(2, 0, len(header))]
+        assert found is None or found[:, [TYPE, VALUES, AT]].tolist() == [[2, 0, len(header)]]
 
 
 def test_the_loops_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.parsers.tables.footers import bounds_of, chunks_in, chunks_of_row_groups
+from cklog.parsers.tables.footers import bounds_of, chunks_in, read_footer
 from cklog.parsers.tables.parquet import row_groups
 from tests.conftest import REPOSITORY
 from tests.fuzz.corpus import join_parquet
@@ -64,8 +64,9 @@ def tables() -> list[tuple[pa.Table, dict[str, Any]]]:
 def test_what_a_footer_notes_is_what_pyarrow_reads_there(case: int) -> None:
     table, options = tables()[case]
     data = written(table, **options)
-    chunks = chunks_of_row_groups(pa.BufferReader(data))
-    assert chunks is not None
+    found = read_footer(pa.BufferReader(data))
+    assert found is not None
+    chunks = found.chunks
     assert [bounds_of(row) for row in chunks] == by_pyarrow(data)
     about = pq.read_metadata(pa.BufferReader(data))
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
