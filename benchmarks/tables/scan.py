@@ -141,10 +141,10 @@ def channels(room: Room, sizes: Sequence[tuple[int, int]]) -> Iterator[Row]:
         yield (f"{count:,}", f"{rows / 1e6:g} M", *told[0], *told[1], f"{runs.ratio('cklog', 'group-by', 'cpu'):.2f}")
 
 
-def workers(room: Room, sizes: Sequence[int]) -> Iterator[Row]:
+def workers(room: Room, sizes: Sequence[Logs]) -> Iterator[Row]:
     """A row for each log: a standalone cluster of one worker beside one of two, each worker with one core."""
-    for rows in sizes:
-        name, _, folder = _folders(room, "parquet", rows, False)
+    for size in sizes:
+        name, _, folder = _folders(room, *size)
         with (
             tempfile.TemporaryDirectory() as one,
             tempfile.TemporaryDirectory() as two,
@@ -193,8 +193,8 @@ TABLES = (
         name="workers",
         columns=("logs", "one worker, wall s", "two workers, wall s", "ratio"),
         rows=workers,
-        quick=(1_000_000,),
-        full=(100_000_000,),
+        quick=(("parquet", 1_000_000, False),),
+        full=(("parquet", 100_000_000, False), ("jsonl", 100_000_000, False)),
         needs=("java",),
     ),
 )
