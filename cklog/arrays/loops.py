@@ -14,6 +14,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 FEW_ROWS = 1 << 17
 """Rows that a process handles without the compiler, in any one loop."""
 
-_FEWER = 16
-"""So many times fewer rows where another loop has loaded the compiler: machine code is there in some milliseconds."""
+_FEWER = 128
+"""So many times fewer rows of one call are worth machine code where another loop has loaded the compiler already."""
 
 A = TypeVar("A", bound=np.generic)
 
@@ -57,7 +58,7 @@ class Loop:
     def __call__(self, rows: int, *given: Any) -> int:
         """Run the loop over so many rows."""
         self._rows += rows
-        if self._rows > _few_rows():
+        if self._rows > FEW_ROWS or (rows > FEW_ROWS // _FEWER and _is_loaded()):
             found = self.compiled(given)
             if found is not None:
                 return int(found(*given))
@@ -65,7 +66,7 @@ class Loop:
 
     def is_worth(self, rows: int) -> bool:
         """Say whether so many rows more would be handled by machine code, for who has another way for few of them."""
-        if self._rows + rows <= _few_rows():
+        if self._rows + rows <= FEW_ROWS and not (rows > FEW_ROWS // _FEWER and _is_loaded()):
             self._rows += rows
             return False
         return _numba() is not None
@@ -136,9 +137,9 @@ def _let_be_called(part: Callable[..., int]) -> None:
     register_jitable(part)
 
 
-def _few_rows() -> int:
-    """Return how many rows a loop handles as it stands."""
-    return FEW_ROWS // _FEWER if _numba.cache_info().currsize else FEW_ROWS
+def _is_loaded() -> bool:
+    """Say whether the compiler is there, or known not to be."""
+    return _numba.cache_info().currsize > 0
 
 
 @functools.cache
@@ -150,7 +151,27 @@ def _numba() -> Any:
         return None
     if not os.environ.get(_CACHE):
         numba.config.CACHE_DIR = _cache_folder()
+    _keep_arrays()
     return numba
+
+
+def _keep_arrays() -> None:
+    """Have malloc keep the memory of arrays that are freed: where rows are many, the next batch has arrays as large.
+
+    So it does by itself once an array of 32 MB was freed; until then each is faulted in page by page.
+    """
+    import ctypes
+
+    with suppress(AttributeError, OSError):  # a C library that is not GNU's
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, _LARGEST)
+        mallopt(_TRIM_THRESHOLD, 2 * _LARGEST)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers that `mallopt` has for them."""
+
+_LARGEST = 32 << 20
 
 
 def _cache_folder() -> str:

@@ -133,9 +133,9 @@ def test_where_one_loop_has_loaded_the_compiler_others_are_compiled_sooner(
 ) -> None:
     if form == "plain":
         pytest.skip("what is asked here says itself how many rows are few")
-    monkeypatch.setattr(loops, "FEW_ROWS", 160)
+    monkeypatch.setattr(loops, "FEW_ROWS", 1280)
     loops._numba()
     loop, found = Loop(_halves, (_half,)), np.zeros(1, np.int64)
-    for rows, compiled in ((10, False), (1, True)):
+    for rows, compiled in ((10, False), (10, False), (11, True)):
         loop(rows, only_read(np.array([4])), found)
         assert bool(loop._machine) == compiled
