@@ -23,7 +23,6 @@ from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of, read_footer
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
-from cklog.parsers.tables.parquet_columns import IN_RANGE
 from cklog.parsers.tables.records import NotARecord, faults, json_text, member_of
 from cklog.progress import count_bytes
 from cklog.storage import open_file
@@ -115,7 +114,7 @@ def _read_row_groups(
         at = row
         try:
             for batch in file.batches(group, _BATCH_ROWS):
-                seen = {members[field.name] for field in batch.schema if field.metadata == IN_RANGE}
+                seen = {members[name] for name in file.in_range}
                 for shaped in _fitting_rows(batch, schema, columns, split.path, at):
                     if isinstance(shaped, Damage):
                         yield shaped

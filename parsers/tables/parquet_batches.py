@@ -59,6 +59,9 @@ class ParquetRows:
 
     `columns` are names of the file's own; None: all. Texts are read as dictionaries if the file has them so; `encoded`
     are paths in its schema of those that are in any case.
+
+    `in_range` are columns of the batch yielded last in which no number is less than 0 or beyond 64 bits, where that is
+    known.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class ParquetRows:
     ) -> None:
         self._handle, self._metadata, self._path = handle, metadata, path
         self._columns = columns
+        self.in_range: set[str] = set()
         self._stored = metadata.schema
         footer = _footer_of(handle, metadata)
         self._chunks, self._accepted = footer.chunks, footer.accepted
@@ -112,6 +116,7 @@ class ParquetRows:
         done = 0
         try:
             loops = self._loop_columns(group, chunks)
+            self.in_range = {column.name for column in loops if column.in_range}
             weighed = sum(column.longest for column in loops) * rows <= room
             for batch in batches_of(loops, count, rows):
                 if not weighed:
@@ -122,6 +127,7 @@ class ParquetRows:
             chunks.clear()
         else:
             return
+        self.in_range = set()
         for batch in self.file.iter_batches(rows, [group], self._columns, use_threads=False):
             _require_sound(batch)
             self._check_texts(batch, room)

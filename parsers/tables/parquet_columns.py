@@ -35,11 +35,8 @@ from cklog.parsers.tables.parquet_loops import (
     UNCOMPRESSED,
     VALUES,
 )
-from cklog.parsers.tables.parquet_pages import PageTotals
+from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, PageTotals
 from cklog.parsers.tables.records import are_small
-
-IN_RANGE = {b"numbers": b"in range"}
-"""Metadata of a field: none of its numbers is less than 0 or beyond 64 bits, so that nobody has to look again."""
 
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
@@ -68,12 +65,15 @@ def totals_of_stored(stored: Ints) -> PageTotals:
         page=int(data[:, BYTES].max(initial=0)),
         bytes=int(stored[:, BYTES].sum()),
         values=int(data[:, VALUES].sum()),
-        shared=False,  # their encoding is none that `LoopColumn` reads
+        shared=bool((data[:, ENCODING] == DELTA_BYTE_ARRAY).any()),
     )
 
 
 class LoopColumn:
-    """A column chunk that is decoded by loops, some rows at a time; `longest` is the size of its longest text.
+    """A column chunk that is decoded by loops, some rows at a time, under its `name`.
+
+    `longest` is the size of its longest text. `in_range`: no number is less than 0 or beyond 64 bits, as its dictionary
+    shows.
 
     Raises
     ------
@@ -92,6 +92,7 @@ class LoopColumn:
         self._dictionary: pa.Array | None = None
         self._values: Ints | Small = np.zeros(0, np.int32) if self._texts else np.zeros(0, np.int64)
         self._known = self.longest = 0
+        self.name: str = column.path
         if len(stored) and stored[0, TYPE] == _DICTIONARY_PAGE:
             self._read_dictionary(stored[0])
             stored = stored[1:]
@@ -106,9 +107,7 @@ class LoopColumn:
         self._page = np.empty(int(stored[:, [BYTES, STORED]].max(initial=0)), np.uint8)
         self._state = np.zeros(STATE, np.int64)
         self._values = _padded(self._values)
-        in_range = not self._texts and PLAIN not in encodings and are_small(pa.array(self._values))
-        kind = pa.dictionary(pa.int32(), kind) if self._texts else kind
-        self.field = pa.field(column.path, kind, metadata=IN_RANGE if in_range else None)
+        self.in_range = not self._texts and PLAIN not in encodings and are_small(pa.array(self._values))
 
     def take(self, count: int) -> pa.Array:
         """Return the next rows."""
@@ -187,7 +186,7 @@ def _padded(values: Ints | Small) -> Ints | Small:
 
 def batches_of(columns: Sequence[LoopColumn], rows: int, most: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a row group, `most` at once; `NotHere` where Arrow's reader has to go on."""
-    schema = pa.schema([column.field for column in columns])
+    names = [column.name for column in columns]
     for at in range(0, rows, most):
         count = min(most, rows - at)
-        yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], schema=schema)
+        yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], names=names)

@@ -224,10 +224,8 @@ def _channels(batch: pa.RecordBatch) -> tuple[pa.Array, Small]:
     column = batch["channel"]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    names = column.dictionary
-    return names if pa.types.is_string(names.type) else names.cast(pa.string()), column.indices.to_numpy().astype(
-        np.int32, copy=False
-    )
+    names, code = column.dictionary, column.indices.to_numpy()
+    return names if pa.types.is_string(names.type) else names.cast(pa.string()), code.astype(np.int32, copy=False)
 
 
 def _integers(batch: pa.RecordBatch, name: str) -> Ints:

@@ -12,6 +12,7 @@ from cklog.budgets import Budgets
 from cklog.errors import OverBudget
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet_batches import ParquetRows
+from tests.loop_forms import FORMS, forced
 
 
 def batches_of(path: Path, most: int) -> list[pa.RecordBatch]:
@@ -65,6 +66,20 @@ def test_a_text_of_a_dictionary_weighs_as_often_as_it_is_there(
         batches_of(path, 100)
     with_batch_budget(monkeypatch, 400_000)
     assert sum(batch.num_rows for batch in batches_of(path, 100)) == 100
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_texts_that_repeat_what_stands_before_them_are_weighed_in_either_form(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1000 texts of 4,000 bytes, of which all but a few bytes are the text before: a page of 20 kB holds 4 MB."""
+    path = tmp_path / "x.parquet"
+    texts = pa.table({"t": ["x" * 4000 + f"{n:04}" for n in range(1000)]})
+    pq.write_table(texts, path, use_dictionary=False, column_encoding={"t": "DELTA_BYTE_ARRAY"})
+    assert path.stat().st_size < 40_000
+    with_batch_budget(monkeypatch, 400_000)
+    for _ in forced(form):
+        assert max(batch.num_rows for batch in batches_of(path, 1000)) <= 100
 
 
 @pytest.mark.parametrize("rows", [[None, None], [None, {"app": "a"}]])
