@@ -36,7 +36,7 @@ class Loop:
 
     It may read and fill arrays of integers, and do nothing else: arrays that may be written come back filled. A sum may
     wrap only where it is stored at once and not read again but to be added to. Functions that it calls are its `parts`,
-    of the same kind and in the same file: what is kept of machine code is made anew when that file changes.
+    of the same kind and in the same file (they may return several numbers): what is kept of machine code is made anew when that file changes.
 
     >>> def double(numbers, found):
     ...     for i in range(len(numbers)):
@@ -47,7 +47,7 @@ class Loop:
     (2, [6, 8])
     """
 
-    def __init__(self, function: Callable[..., int], parts: Sequence[Callable[..., int]] = ()) -> None:
+    def __init__(self, function: Callable[..., int], parts: Sequence[Callable[..., object]] = ()) -> None:
         assert {part.__module__ for part in parts} <= {function.__module__}
         self.plain = function
         self._parts = parts
@@ -108,7 +108,7 @@ def _fill(array: NDArray[np.integer[Any]], values: list[int]) -> None:
 
 
 def _compile(
-    function: Callable[..., int], parts: Sequence[Callable[..., int]], given: Sequence[Any]
+    function: Callable[..., int], parts: Sequence[Callable[..., object]], given: Sequence[Any]
 ) -> Callable[..., int] | None:
     """Return machine code of a function for arguments of these types, from the cache if it can be had there."""
     numba = _numba()
@@ -130,7 +130,7 @@ def _compile(
 
 
 @functools.cache
-def _let_be_called(part: Callable[..., int]) -> None:
+def _let_be_called(part: Callable[..., object]) -> None:
     """Let machine code call a function, which stays as it is for everybody else."""
     from numba.extending import register_jitable
 

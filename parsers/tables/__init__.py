@@ -7,6 +7,7 @@ A row that breaks a rule becomes damage here; what a table is about is said in `
 - `compact`: the protocol that footers and headers of pages are written in
 - `parquet`: Parquet files of a run folder, by row groups
 - `parquet_batches`, `parquet_pages`: rows of any Parquet file within the budgets, by what the headers of its pages say
-- `parquet_columns`, `parquet_loops`: pages of the usual kinds, decoded by loops where there are many rows
+- `parquet_columns`, `parquet_loops`, `parquet_headers`: pages of the usual kinds, decoded by loops where there are
+  many rows
 - `records_parser`: the base class of plug-ins whose files are read as a whole
 """

@@ -6,7 +6,7 @@ Page checksums are verified where the writer made them. Rows are numbered from 0
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -110,12 +110,15 @@ def _read_row_groups(
     present = [name for name in stored if name in members]
     file = ParquetRows(handle, metadata, split.path, present, texts)
     row = sum(metadata.row_group(i).num_rows for i in range(split.start))
+    fits: pa.Schema | None = None  # of batches that need no shaping
     for group in range(split.start, split.end):
         at = row
         try:
             for batch in file.batches(group, _BATCH_ROWS):
                 seen = {members[name] for name in file.in_range}
-                for shaped in _fitting_rows(batch, schema, columns, split.path, at):
+                fitting = [batch] if batch.schema == fits else _fitting_rows(batch, schema, columns, split.path, at)
+                fits = batch.schema if _are_as_stored(fitting, batch) else None
+                for shaped in fitting:
                     if isinstance(shaped, Damage):
                         yield shaped
                     else:
@@ -171,6 +174,11 @@ def _fitting_rows(
                 raise
             found.append(Damage(path, "bad-record", row + start, first_line(error)))
     return found
+
+
+def _are_as_stored(fitting: Sequence[pa.RecordBatch | Damage], batch: pa.RecordBatch) -> bool:
+    """Return whether the rows that fit are those of the batch; then types alone say so, of each that has the same."""
+    return len(fitting) == 1 and isinstance(fitting[0], pa.RecordBatch) and fitting[0].schema == batch.schema
 
 
 def _as_table_columns(

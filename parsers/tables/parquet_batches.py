@@ -153,7 +153,8 @@ class ParquetRows:
             if chunk.size > _CHUNK_BYTES or chunk.values != rows:
                 return {}
             self._handle.seek(chunk.start)
-            data = np.frombuffer(self._handle.read_buffer(chunk.size), np.uint8)
+            data = np.empty(chunk.size, np.uint8)
+            data = data[: self._handle.readinto(data)]
             stored = stored_pages(data, min(self._pages_left, _CHUNK_PAGES))
             if stored is None or totals_of_stored(stored).values != rows:
                 return {}

@@ -14,26 +14,28 @@ import pyarrow as pa
 
 from cklog.arrays.loops import only_read
 from cklog.arrays.types import Bytes, Ints, Small
-from cklog.parsers.tables.parquet_loops import (
+from cklog.parsers.tables.parquet_headers import (
     AT,
     BYTES,
     CHECKED,
-    DECODE,
-    DICTIONARY,
     ENCODING,
     FIELDS,
     HEADERS,
     LEVELS,
+    STORED,
+    TYPE,
+    VALUES,
+)
+from cklog.parsers.tables.parquet_loops import (
+    DECODE,
+    DICTIONARY,
     OLD_DICTIONARY,
     PLAIN,
     RLE,
     SNAPPY,
     STATE,
-    STORED,
     TEXTS,
-    TYPE,
     UNCOMPRESSED,
-    VALUES,
 )
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, PageTotals
 from cklog.parsers.tables.records import are_small
@@ -72,8 +74,8 @@ def totals_of_stored(stored: Ints) -> PageTotals:
 class LoopColumn:
     """A column chunk that is decoded by loops, some rows at a time, under its `name`.
 
-    `longest` is the size of its longest text. `in_range`: no number is less than 0 or beyond 64 bits, as its dictionary
-    shows.
+    `chunk` is an array of its own, which stays as it is. `longest` is the size of its longest text. `in_range`: no
+    number is less than 0 or beyond 64 bits, as its dictionary shows.
 
     Raises
     ------
@@ -81,7 +83,7 @@ class LoopColumn:
     """
 
     def __init__(self, chunk: Bytes, stored: Ints, codec: int, column: Any, kind: pa.DataType) -> None:
-        self._chunk, self._texts = only_read(chunk), pa.types.is_string(kind)
+        self._chunk, self._texts = chunk, pa.types.is_string(kind)
         fits = {"INT64": pa.types.is_int64(kind), "BYTE_ARRAY": self._texts}.get(column.physical_type, False)
         if not fits or column.max_repetition_level or column.max_definition_level > 1 or "." in column.path:
             raise NotHere
@@ -114,8 +116,8 @@ class LoopColumn:
         filled = pa.allocate_buffer((4 if self._texts else 8) * count)  # Arrow keeps memory for the next batch
         found = np.frombuffer(filled, np.int32 if self._texts else np.int64)
         about = self._chunk, self._stored, self._codec, self._nullable, self._state, self._page
-        row, values = 0, only_read(self._values)
-        while (row := DECODE(count - row, *about, values, self._known, found, row)) < count:
+        row = 0
+        while (row := DECODE(count - row, *about, self._values, self._known, found, row)) < count:
             if row < 0:
                 raise NotHere
             self._inflate_next()
@@ -181,6 +183,7 @@ def _padded(values: Ints | Small) -> Ints | Small:
     """Return the values of a dictionary, and zeros behind them: one for each number of as many bits as theirs take."""
     found = np.zeros(max(_LEAST_ROOM, 1 << max(len(values) - 1, 0).bit_length()), values.dtype)
     found[: len(values)] = values
+    found.flags.writeable = False
     return found
 
 

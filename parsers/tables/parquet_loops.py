@@ -13,14 +13,10 @@ from __future__ import annotations
 from cklog.arrays.loops import Loop
 from cklog.arrays.types import Bytes, Ints, Small
 
-TYPE, BYTES, STORED, CHECKED, VALUES, ENCODING, LEVELS, AT = range(8)
-FIELDS = 8
-"""Numbers that `HEADERS` tells of a page: its type, its bytes when inflated and as stored, whether it has a checksum,
-how many values it has, their encoding, that of the levels, and where it begins."""
-
-STATE = 9
+STATE = 10
 """Numbers that `DECODE` keeps from batch to batch: the four of `unpack_runs`; the next page; rows left of this one;
-bits of a number in a dictionary, or -1; whether the next page is inflated already; and the bytes of this one."""
+bits of a number in a dictionary, or -1; whether the next page is inflated already; where this one ends; and whether
+that is in the chunk, where its bytes stand as they are."""
 
 PLAIN, OLD_DICTIONARY, RLE, DICTIONARY = 0, 2, 3, 8
 UNCOMPRESSED, SNAPPY = 0, 1
@@ -29,97 +25,21 @@ _WIDEST = 25
 """Bits of a number in a dictionary that four bytes are sure to hold, wherever it begins."""
 
 
-def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
-    """Read the headers of all pages of a chunk into rows of `FIELDS` numbers; -1 where there is anything unusual."""
-    size = len(data)
-    most = len(found) // 8
-    at = 0
-    count = 0
-    while at < size:
-        if count == most:
-            return -1
-        row = 8 * count
-        for k in range(8):
-            found[row + k] = 0
-        found[row + 2] = -1
-        depth = 0
-        seen = 0
-        ids[0] = 0
-        while True:
-            if at >= size:
-                return -1
-            head = data[at]
-            at += 1
-            if head == 0:
-                if depth == 0:
-                    break
-                depth -= 1
-                continue
-            kind = head & 15
-            if head >> 4 == 0:
-                return -1
-            ids[depth] += head >> 4
-            inner = depth == 1 and ((ids[0] == 5 and ids[1] <= 4) or (ids[0] == 7 and ids[1] <= 2))
-            if (depth == 0 and ids[0] <= 4) or inner:
-                if kind != 5:
-                    return -1
-                seen |= 1 << (ids[0] if depth == 0 else 8 * ids[0] + ids[1])
-            elif depth == 1 and ids[0] == 7 and ids[1] == 3:  # whether the dictionary is sorted
-                if kind != 1 and kind != 2:
-                    return -1
-            elif depth == 0 and ids[0] <= 8 and ids[0] != 6 and kind != 12:
-                return -1
-            if kind == 12:  # a struct
-                depth += 1
-                if depth >= len(ids):
-                    return -1
-                ids[depth] = 0
-            elif kind == 3:
-                at += 1
-            elif kind == 7:
-                at += 8
-            elif kind == 4 or kind == 5 or kind == 6 or kind == 8:  # integers, and the length of bytes
-                number = 0
-                shift = 0
-                while True:
-                    if at >= size or shift > 56:
-                        return -1
-                    byte = data[at]
-                    at += 1
-                    number |= (byte & 127) << shift
-                    if byte < 128:
-                        break
-                    shift += 7
-                if kind == 8:
-                    if number > size - at:
-                        return -1
-                    at += number
-                    continue
-                if number >> 32:
-                    return -1
-                number = (number >> 1) ^ -(number & 1)
-                to = -1
-                if depth == 0 and ids[0] <= 4:
-                    to = ids[0] - 1
-                elif inner and ids[1] <= 3:
-                    to = ids[1] + 3
-                elif depth == 1 and ids[0] == 8:
-                    return -1
-                if to >= 0:
-                    found[row + to] = 1 if to == 3 else number
-            elif kind != 1 and kind != 2:
-                return -1
-        asked = (
-            0b11110 << 40 if found[row] == 0 else 0b110 << 56
-        )  # fields 1 to 4 of a data page, 1 and 2 of a dictionary
-        if seen & ~16 != asked | 14 or (found[row] != 0 and found[row] != 2):
-            return -1
-        if found[row + 1] < 0 or found[row + 2] < 0 or found[row + 4] < 0 or found[row + 2] > size - at:
-            return -1
-        found[row + 7] = at
-        at += found[row + 2]
-        count += 1
-    return count
+def read_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a number in seven bits a byte, lowest first, and where it ends; -1 there if it breaks off or is too long.
+
+    No number that is read here has more than 32 bits.
+    """
+    found = 0
+    shift = 0
+    while at < end and shift <= 28:
+        byte = data[at]
+        at += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return found, at
+        shift += 7
+    return 0, -1
 
 
 def unpack_runs(
@@ -142,17 +62,9 @@ def unpack_runs(
     greatest = 0
     while i < end:
         if left == 0:
-            header = 0
-            shift = 0
-            while True:
-                if at >= size or shift > 28:
-                    return -1
-                byte = data[at]
-                at += 1
-                header |= (byte & 127) << shift
-                if byte < 128:
-                    break
-                shift += 7
+            header, at = read_varint(data, at, size)
+            if at < 0:
+                return -1
             if header & 1:
                 left = (header >> 1) * 8
                 value = -1
@@ -175,12 +87,28 @@ def unpack_runs(
                 out[k] = values[value]
         else:
             sure = i + max(0, min(count, (size * 8 - 32 - bit) // width)) if width else i  # four bytes are there
-            for k in range(i, sure):
-                low = (bit >> 3) & 0x7FFFFFFF  # said for the compiler: an index that is not below 0 needs no care
+            k = i
+            if 0 < width <= 14 or width == 16:  # eight bytes hold four numbers, wherever these begin
+                for _ in range(min(count, (size * 8 - 64 - bit) // width) // 4):
+                    low = (bit >> 3) & 0x7FFFFFFF  # said for the compiler: an index that is not below 0 needs no care
+                    word = data[low] | (data[low + 1] << 8) | (data[low + 2] << 16) | (data[low + 3] << 24)
+                    word |= (
+                        (data[low + 4] << 32) | (data[low + 5] << 40) | (data[low + 6] << 48) | (data[low + 7] << 56)
+                    )
+                    word >>= bit & 7
+                    for j in range(k, k + 4):
+                        number = word & mask
+                        greatest = max(greatest, number)
+                        out[j] = values[number & 0x7FFFFFFF]
+                        word >>= width
+                    bit += 4 * width
+                    k += 4
+            for j in range(k, sure):
+                low = (bit >> 3) & 0x7FFFFFFF
                 word = data[low] | (data[low + 1] << 8) | (data[low + 2] << 16) | (data[low + 3] << 24)
                 number = (word >> (bit & 7)) & mask
                 greatest = max(greatest, number)
-                out[k] = values[number & 0x7FFFFFFF]
+                out[j] = values[number & 0x7FFFFFFF]
                 bit += width
             for k in range(sure, i + count):
                 word = 0
@@ -223,18 +151,8 @@ def _find_texts(data: Bytes, count: int, offsets: Small, texts: Bytes) -> int:
 
 def inflate_snappy(data: Bytes, at: int, end: int, out: Bytes, size: int) -> int:
     """Inflate what `data[at:end]` has to exactly `size` bytes; 0, or -1 where that is not what it has."""
-    length = 0
-    shift = 0
-    while True:
-        if at >= end or shift > 28:
-            return -1
-        byte = data[at]
-        at += 1
-        length |= (byte & 127) << shift
-        if byte < 128:
-            break
-        shift += 7
-    if length != size:
+    length, at = read_varint(data, at, end)
+    if at < 0 or length != size:
         return -1
     to = 0
     while at < end:
@@ -279,44 +197,55 @@ def inflate_snappy(data: Bytes, at: int, end: int, out: Bytes, size: int) -> int
     return 0 if to == size else -1
 
 
-def _open_page(page: Bytes, size: int, values: int, encoding: int, nullable: int, state: Ints) -> int:
-    """Pass over the levels of a page; 0, or -1 where a value may be null or its numbers are too wide."""
-    at = 0
-    if nullable:
-        if size < 4:
-            return -1
-        at = 4 + (page[0] | (page[1] << 8) | (page[2] << 16) | (page[3] << 24))
-        if at > size:
-            return -1
+def _snappy_literal(data: Bytes, at: int, end: int, size: int) -> int:
+    """Return where `size` bytes stand in `data[at:end]` as they are, in one piece; -1 where Snappy has them otherwise.
+
+    So it has numbers of a dictionary mostly, which are packed already.
+    """
+    length, at = read_varint(data, at, end)
+    if at < 0 or at >= end or length != size:
+        return -1
+    tag = data[at] & 255
+    at += 1
+    count = tag >> 2
+    more = max(0, count - 59)
+    if tag & 3 or more > end - at:
+        return -1
+    if more:
         count = 0
-        shift = 0
-        k = 4
-        while True:
-            if k >= at or shift > 28:
-                return -1
-            byte = page[k]
-            k += 1
-            count |= (byte & 127) << shift
-            if byte < 128:
-                break
-            shift += 7
-        if count != values << 1 or k != at - 1 or page[k] != 1:
+        for k in range(more):
+            count |= data[at + k] << (8 * k)
+        at += more
+    return at if count + 1 == size == end - at else -1
+
+
+def _open_page(data: Bytes, at: int, end: int, values: int, encoding: int, nullable: int, state: Ints) -> int:
+    """Pass over the levels of the page `data[at:end]`; 0, or -1 where a value may be null or numbers are too wide."""
+    if nullable:
+        if end - at < 4:
+            return -1
+        levels = at + 4
+        at = levels + (data[at] | (data[at + 1] << 8) | (data[at + 2] << 16) | (data[at + 3] << 24))
+        if at > end:
+            return -1
+        count, behind = read_varint(data, levels, at)
+        if count != values << 1 or behind != at - 1 or data[behind] != 1:
             return -1
     state[6] = -1
     if encoding == PLAIN:
-        if 8 * values > size - at:
+        if 8 * values > end - at:
             return -1
     else:
-        if at >= size or page[at] > _WIDEST:
+        if at >= end or data[at] > _WIDEST:
             return -1
-        state[6] = page[at]
+        state[6] = data[at]
         at += 1
     state[0] = at
     state[1] = 0
     state[4] += 1
     state[5] = values
     state[7] = 0
-    state[8] = size
+    state[8] = end
     return 0
 
 
@@ -336,7 +265,7 @@ def _decode(
 
     It comes less far where whoever asks has to inflate the next page. `stored` are its data pages as `HEADERS` tells
     them, `page` has room for the largest, `values` are the `known` ones of the dictionary, and as many more as make
-    their number a power of two.
+    their number a power of two. Nothing is written to `chunk`, though it has to be of the same type as `page`.
     """
     row = start
     while row < len(out):
@@ -345,33 +274,39 @@ def _decode(
             if about >= len(stored):
                 return -1
             size = stored[about + 1]
+            if state[7] == 0 and codec > 1:
+                return row
+            state[9] = 0
+            begin = 0
             if state[7] == 0:
-                if codec > 1:
-                    return row
                 at = stored[about + 7]
-                if codec == UNCOMPRESSED:
-                    size = stored[about + 2]
-                    page[:size] = chunk[at : at + size]
-                elif inflate_snappy(chunk, at, at + stored[about + 2], page, size):
+                behind = at + stored[about + 2]
+                literal = at if codec == UNCOMPRESSED else _snappy_literal(chunk, at, behind, size)
+                if literal >= 0:
+                    state[9] = 1
+                    begin = literal
+                    size = behind - literal
+                elif inflate_snappy(chunk, at, behind, page, size):
                     return -1
-            if _open_page(page, size, stored[about + 4], stored[about + 5], nullable, state):
+            about_values = stored[about + 4], stored[about + 5], nullable, state
+            if _open_page(chunk if state[9] else page, begin, begin + size, *about_values):
                 return -1
+        source = chunk if state[9] else page
         count = min(state[5], len(out) - row)
         if state[6] < 0:
             at = state[0]
             for k in range(row, row + count):
-                low = page[at] | (page[at + 1] << 8) | (page[at + 2] << 16) | (page[at + 3] << 24)
-                high = page[at + 4] | (page[at + 5] << 8) | (page[at + 6] << 16) | (page[at + 7] << 24)
+                low = source[at] | (source[at + 1] << 8) | (source[at + 2] << 16) | (source[at + 3] << 24)
+                high = source[at + 4] | (source[at + 5] << 8) | (source[at + 6] << 16) | (source[at + 7] << 24)
                 out[k] = low | (high << 32)
                 at += 8
             state[0] = at
-        elif count and unpack_runs(page, state[8], state[6], state, values, known, out, row, row + count):
+        elif count and unpack_runs(source, state[8], state[6], state, values, known, out, row, row + count):
             return -1
         state[5] -= count
         row += count
     return row
 
 
-HEADERS = Loop(_read_headers)
 TEXTS = Loop(_find_texts)
-DECODE = Loop(_decode, (inflate_snappy, _open_page, unpack_runs))
+DECODE = Loop(_decode, (read_varint, inflate_snappy, _snappy_literal, _open_page, unpack_runs))

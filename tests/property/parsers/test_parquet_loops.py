@@ -19,7 +19,8 @@ from cklog.engine.scan import Damage, Split
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
 from cklog.parsers.tables.parquet_columns import stored_pages
-from cklog.parsers.tables.parquet_loops import AT, TYPE, VALUES, inflate_snappy, unpack_runs
+from cklog.parsers.tables.parquet_headers import AT, TYPE, VALUES
+from cklog.parsers.tables.parquet_loops import inflate_snappy, read_varint, unpack_runs
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
@@ -132,7 +133,7 @@ def test_runs_of_numbers_are_those_of_their_definition(
     width, data, told = made
     piece, cut = only_read(np.frombuffer(data + b"more", np.uint8)), draw.draw(st.integers(0, len(told)))
     for _ in forced(form):
-        unpack = Loop(unpack_runs)
+        unpack = Loop(unpack_runs, (read_varint,))
         for known, room, said in ((max(told) + 1, 1, 0), (max(told), 1, -1), (max(told) + 1, 2, -1)):
             values = only_read(np.arange((1 << width) // room) * 7 - 3)
             state, found = np.zeros(4, np.int64), np.full(len(told), -1)
@@ -156,7 +157,7 @@ def test_runs_of_wide_numbers(width: int) -> None:
         found, values = np.zeros(40, np.int64), only_read(np.arange(1 << width) * 7 - 3)
         for known, said in ((1 << width, 0), ((1 << width) - 1, -1)):
             about = only_read(data), len(data), width, np.zeros(4, np.int64), values, known
-            assert Loop(unpack_runs)(40, *about, found, 0, 40) == said
+            assert Loop(unpack_runs, (read_varint,))(40, *about, found, 0, 40) == said
         assert found.tolist() == [7 * one - 3 for one in told]
 
 
@@ -187,7 +188,7 @@ def snappy(draw: st.DrawFn) -> tuple[bytes, bytes]:
 def inflated(data: bytes, size: int, form: str) -> bytes | None:
     out = np.full(size + 3, 255, np.uint8)
     for _ in forced(form):
-        inflate = Loop(inflate_snappy)
+        inflate = Loop(inflate_snappy, (read_varint,))
         given_ = only_read(np.frombuffer(b"." + data + b"more", np.uint8))
         said = inflate(size, given_, 1, 1 + len(data), out, size)
         assert out[size:].tolist() == [255] * 3
