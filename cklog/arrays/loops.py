@@ -36,7 +36,8 @@ class Loop:
 
     It may read and fill arrays of integers, and do nothing else: arrays that may be written come back filled. A sum may
     wrap only where it is stored at once and not read again but to be added to. Functions that it calls are its `parts`,
-    of the same kind and in the same file (they may return several numbers): what is kept of machine code is made anew when that file changes.
+    of the same kind, though they may return several numbers, and in the same file: what is kept of machine code is made
+    anew when that file changes.
 
     >>> def double(numbers, found):
     ...     for i in range(len(numbers)):

@@ -31,8 +31,9 @@ READER = "cklog.parsers.tables.parquet:read"
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 """What pyarrow raises of a file that it cannot read; names of columns need be no UTF-8."""
 
-_BATCH_ROWS = 1 << 19
-"""Threads hand the interpreter lock over some times a batch, and with fewer rows wait for it longer than they work."""
+_BATCH_ROWS = 1 << 20
+"""As many as writers put into a row group by default. Threads hand the interpreter lock over some times a batch, and
+with fewer rows wait for it longer than they work."""
 
 _UNFIT = 64
 """Rows of a batch whose values may not fit their columns: of more, the column is of another kind."""

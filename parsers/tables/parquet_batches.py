@@ -17,10 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cklog.arrays.types import Bytes, Ints
+from cklog.arrays.columns import pooled
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
 from cklog.parsers.tables.footers import Footer, read_footer
-from cklog.parsers.tables.parquet_columns import LoopColumn, NotHere, batches_of, stored_pages, totals_of_stored
+from cklog.parsers.tables.parquet_columns import (
+    LoopColumn,
+    NotHere,
+    StoredChunk,
+    batches_of,
+    stored_pages,
+    totals_of_stored,
+)
 from cklog.parsers.tables.parquet_loops import DECODE
 from cklog.parsers.tables.parquet_pages import pages, totals_of
 
@@ -85,8 +92,9 @@ class ParquetRows:
             handle, metadata=metadata, read_dictionary=sorted(texts), page_checksum_verification=True
         )
 
+    @functools.cached_property
     def _leaves(self) -> list[int]:
-        """Return the numbers of the columns, in the sense of Parquet, that are read."""
+        """The numbers of the columns, in the sense of Parquet, that are read."""
         wanted = None if self._columns is None else set(self._columns)
         names = [self._stored.column(k).path.split(".")[0] for k in range(len(self._stored))]
         return [k for k, name in enumerate(names) if wanted is None or name in wanted]
@@ -94,7 +102,7 @@ class ParquetRows:
     def _texts_in_dictionaries(self) -> set[str]:
         """Return the paths of texts that some row group has in a dictionary."""
         found = set()
-        for k in self._leaves():
+        for k in self._leaves:
             column = self._stored.column(k)
             if column.physical_type == "BYTE_ARRAY" and any(row[k].dictionary for row in self._chunks):
                 found.add(column.path)
@@ -109,7 +117,7 @@ class ParquetRows:
         OSError, ArrowException : it cannot be read at all
         """
         chunks = self._stored_pages(group)
-        costs = [self._cost(group, k, chunks.get(k)) for k in self._leaves()]
+        costs = [self._cost(group, k, chunks.get(k)) for k in self._leaves]
         count = self._metadata.row_group(group).num_rows
         rows = self._rows_at_once(costs, count, most)
         room = budgets().batch + sum(cost.bytes for cost in costs)
@@ -142,32 +150,32 @@ class ParquetRows:
                 return
         raise over("what the texts of a batch of rows take when written out", room, self._path)
 
-    def _stored_pages(self, group: int) -> dict[int, tuple[Bytes, Ints]]:
+    def _stored_pages(self, group: int) -> dict[int, StoredChunk]:
         """Return the bytes and pages of the columns of a row group that loops may decode; none where few rows are."""
         rows = self._metadata.row_group(group).num_rows
         if rows <= 0 or not DECODE.is_worth(rows):
             return {}
         found = {}
-        for k in self._leaves():
+        for k in self._leaves:
             chunk = self._chunks[group][k]
             if chunk.size > _CHUNK_BYTES or chunk.values != rows:
                 return {}
             self._handle.seek(chunk.start)
-            data = np.empty(chunk.size, np.uint8)
+            data = pooled(chunk.size, np.uint8)
             data = data[: self._handle.readinto(data)]
             stored = stored_pages(data, min(self._pages_left, _CHUNK_PAGES))
-            if stored is None or totals_of_stored(stored).values != rows:
+            if stored is None or (totals := totals_of_stored(stored)).values != rows:
                 return {}
-            found[k] = data, stored
+            found[k] = StoredChunk(data, stored, totals)
         return found
 
-    def _loop_columns(self, group: int, chunks: dict[int, tuple[Bytes, Ints]]) -> list[LoopColumn]:
+    def _loop_columns(self, group: int, chunks: dict[int, StoredChunk]) -> list[LoopColumn]:
         """Return the columns of a row group as loops decode them; raise `NotHere` where one is none for them."""
         if not chunks:
             raise NotHere
         self._ask_arrow(group)
         columns = []
-        for k, (data, stored) in chunks.items():
+        for k, (data, stored, _) in chunks.items():
             column, codec = self._stored.column(k), self._chunks[group][k].codec
             if self._kinds.get_field_index(column.path) < 0:
                 raise NotHere
@@ -181,19 +189,16 @@ class ParquetRows:
 
     def _ask_arrow(self, group: int) -> None:
         """Have Arrow raise what it has against the footer of a row group; once for all that say the same of columns."""
-        chunks = [self._chunks[group][k] for k in self._leaves()]
+        chunks = [self._chunks[group][k] for k in self._leaves]
         said = tuple((one.path, one.how, one.codec, one.dictionary) for one in chunks)
         if said not in self._accepted:
             next(self.file.iter_batches(1, [group], self._columns, use_threads=False))
             self._accepted.add(said)
 
-    def _cost(self, group: int, number: int, known: tuple[Bytes, Ints] | None) -> ColumnCost:
+    def _cost(self, group: int, number: int, known: StoredChunk | None) -> ColumnCost:
         """Read what a column chunk becomes from the headers of its pages."""
         chunk, column = self._chunks[group][number], self._stored.column(number)
-        if known:
-            found = totals_of_stored(known[1])
-        else:
-            found = totals_of(pages(self._handle, chunk.start, chunk.size), self._pages_left)
+        found = known.totals if known else totals_of(pages(self._handle, chunk.start, chunk.size), self._pages_left)
         self._pages_left -= found.pages
         if self._pages_left < 0:
             raise over("the number of pages", _FEW_PAGES + self._handle.size() // _PAGE_BYTES, self._path)

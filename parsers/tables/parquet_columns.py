@@ -7,11 +7,12 @@ that were decoded here. So this file decides speed, never answers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.columns import arrow_integers, pooled
 from cklog.arrays.loops import only_read
 from cklog.arrays.types import Bytes, Ints, Small
 from cklog.parsers.tables.parquet_headers import (
@@ -47,6 +48,14 @@ class NotHere(Exception):
     """A column chunk has what only Arrow's reader reads."""
 
 
+class StoredChunk(NamedTuple):
+    """The bytes of a column chunk, its pages as `stored_pages` tells them, and what these add up to."""
+
+    bytes: Bytes
+    pages: Ints
+    totals: PageTotals
+
+
 def stored_pages(chunk: Bytes, most: int) -> Ints | None:
     """Return the pages of a column chunk, at most so many; None where one header is unusual, or no header.
 
@@ -59,15 +68,15 @@ def stored_pages(chunk: Bytes, most: int) -> Ints | None:
 
 def totals_of_stored(stored: Ints) -> PageTotals:
     """Return what the pages of a column chunk add up to."""
-    data = stored[stored[:, TYPE] != _DICTIONARY_PAGE]
-    dictionaries = stored[stored[:, TYPE] == _DICTIONARY_PAGE]
+    is_data = stored[:, TYPE] != _DICTIONARY_PAGE
+    sizes = stored[:, BYTES]
     return PageTotals(
         pages=len(stored),
-        dictionary=int(dictionaries[:, BYTES].max(initial=0)),
-        page=int(data[:, BYTES].max(initial=0)),
-        bytes=int(stored[:, BYTES].sum()),
-        values=int(data[:, VALUES].sum()),
-        shared=bool((data[:, ENCODING] == DELTA_BYTE_ARRAY).any()),
+        dictionary=int((sizes * ~is_data).max(initial=0)),
+        page=int((sizes * is_data).max(initial=0)),
+        bytes=int(sizes.sum()),
+        values=int((stored[:, VALUES] * is_data).sum()),
+        shared=bool((is_data & (stored[:, ENCODING] == DELTA_BYTE_ARRAY)).any()),
     )
 
 
@@ -113,19 +122,15 @@ class LoopColumn:
 
     def take(self, count: int) -> pa.Array:
         """Return the next rows."""
-        filled = pa.allocate_buffer((4 if self._texts else 8) * count)  # Arrow keeps memory for the next batch
-        found = np.frombuffer(filled, np.int32 if self._texts else np.int64)
+        found = pooled(count, np.int32) if self._texts else pooled(count, np.int64)
         about = self._chunk, self._stored, self._codec, self._nullable, self._state, self._page
         row = 0
         while (row := DECODE(count - row, *about, self._values, self._known, found, row)) < count:
             if row < 0:
                 raise NotHere
             self._inflate_next()
-        if not self._texts:
-            return pa.Array.from_buffers(pa.int64(), count, [None, filled])
-        return pa.DictionaryArray.from_arrays(
-            pa.Array.from_buffers(pa.int32(), count, [None, filled]), self._dictionary, safe=False
-        )
+        filled = arrow_integers(found)
+        return filled if not self._texts else pa.DictionaryArray.from_arrays(filled, self._dictionary, safe=False)
 
     def _inflate_next(self) -> None:
         """Inflate the next page, of what no loop inflates."""

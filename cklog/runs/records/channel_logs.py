@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.columns import arrow_integers, shared_integers
 from cklog.arrays.loops import Loop, only_read
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints, Small
@@ -89,7 +90,7 @@ def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
     found = _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes"), len(names))
     if len(found.key) > len(names):  # numbers out of order, or holes
         found = found.joined()
-    channel = names.take(pa.array(found.key))
+    channel = names.take(arrow_integers(found.key))
     return pa.RecordBatch.from_arrays([channel, *found.columns()], schema=RUNS)
 
 
@@ -216,7 +217,7 @@ class _Runs:
         )
 
     def columns(self) -> list[pa.Array]:
-        return [pa.array(values) for values in (self.start, self.end, self.rows, self.bytes)]
+        return [arrow_integers(values) for values in (self.start, self.end, self.rows, self.bytes)]
 
 
 def _channels(batch: pa.RecordBatch) -> tuple[pa.Array, Small]:
@@ -224,12 +225,11 @@ def _channels(batch: pa.RecordBatch) -> tuple[pa.Array, Small]:
     column = batch["channel"]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    names, code = column.dictionary, column.indices.to_numpy()
+    names, code = column.dictionary, shared_integers(column.indices)
     return names if pa.types.is_string(names.type) else names.cast(pa.string()), code.astype(np.int32, copy=False)
 
 
 def _integers(batch: pa.RecordBatch, name: str) -> Ints:
     """A column as int64, 0 for null."""
     column = batch[name]
-    found: Ints = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
-    return found
+    return shared_integers(pc.fill_null(column, 0) if column.null_count else column).astype(np.int64, copy=False)
