@@ -46,10 +46,10 @@ class Chunk(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """The columns of each row group, and what of them a reader has accepted that was asked once for the whole file."""
+    """The columns of each row group, and the bytes of what is said of the file as a whole, but for its rows."""
 
     chunks: list[list[Chunk]]
-    accepted: set[object]
+    about: bytes
 
 
 def read_footer(file: Any) -> Footer | None:
@@ -64,24 +64,24 @@ def read_footer(file: Any) -> Footer | None:
         return None
     file.seek(size - _TAIL.size - length)
     footer = file.read(length)
-    return _footer_kept(footer) if length <= _KEPT_BYTES else _footer_in(footer)
+    return _footer_kept(footer) if length <= _KEPT_BYTES else footer_in(footer)
 
 
-def chunks_in(footer: bytes) -> list[list[Chunk]] | None:
-    """Return the columns of each row group as the bytes of a footer tell them, None if they do not make sense."""
+def footer_in(footer: bytes) -> Footer | None:
+    """Return what the bytes of a footer tell, None if they do not make sense."""
     try:
-        found: list[list[Chunk]] = Compact(footer).fields(_FILE).get(4, [])
+        found = Compact(footer).fields(_FILE)
     except (IndexError, ValueError, struct.error):
         return None
-    return found
+    about, at = b"", 0
+    for start, _, end in sorted(found.values()):
+        about += footer[at:start]
+        at = end
+    _, groups, _ = found.get(_GROUPS, (0, [], 0))
+    return Footer(groups, about + footer[at:])
 
 
-def _footer_in(footer: bytes) -> Footer | None:
-    chunks = chunks_in(footer)
-    return None if chunks is None else Footer(chunks, set())
-
-
-_footer_kept = functools.lru_cache(maxsize=8)(_footer_in)
+_footer_kept = functools.lru_cache(maxsize=8)(footer_in)
 
 
 Bounds = dict[str, tuple[int, int]]
@@ -118,6 +118,12 @@ def _chunk(compact: Compact) -> Chunk:
     )
 
 
+def _group(compact: Compact) -> list[Chunk]:
+    """Read a row group's entry."""
+    found: list[Chunk] = compact.fields(_GROUP, 1).get(1, [])
+    return found
+
+
 _NOTED = {id: Field(BINARY, Compact.binary) for id in (1, 2, 5, 6)}
 """`Statistics`: the greatest and the least, in fields of old and of new writers."""
 
@@ -137,5 +143,9 @@ dictionary, statistics."""
 
 _CHUNK = {3: Field(STRUCT, lambda compact: compact.fields(_ABOUT, 3))}
 _GROUP = {1: Field(LIST, lambda compact: compact.list_of(STRUCT, _chunk))}
-_FILE = {4: Field(LIST, lambda compact: compact.list_of(STRUCT, lambda row: row.fields(_GROUP, 1).get(1, [])))}
-"""`ColumnChunk`: meta_data; `RowGroup`: columns; `FileMetaData`: row_groups."""
+_ROWS, _GROUPS = 3, 4
+_FILE = {
+    _ROWS: Field(I64, lambda compact: (compact.at, compact.integer(), compact.at)),
+    _GROUPS: Field(LIST, lambda compact: (compact.at, compact.list_of(STRUCT, _group), compact.at)),
+}
+"""`ColumnChunk`: meta_data; `RowGroup`: columns; `FileMetaData`: num_rows and row_groups, each with where it lies."""

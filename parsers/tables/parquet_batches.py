@@ -83,8 +83,7 @@ class ParquetRows:
         self._columns = columns
         self.in_range: set[str] = set()
         self._stored = metadata.schema
-        footer = _footer_of(handle, metadata)
-        self._chunks, self._accepted = footer.chunks, footer.accepted
+        self._chunks, self._about = _footer_of(handle, metadata)
         self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
         texts = {*encoded, *self._texts_in_dictionaries()}
         handle.seek(0)
@@ -190,10 +189,12 @@ class ParquetRows:
     def _ask_arrow(self, group: int) -> None:
         """Have Arrow raise what it has against the footer of a row group; once for all that say the same of columns."""
         chunks = [self._chunks[group][k] for k in self._leaves]
-        said = tuple((one.path, one.how, one.codec, one.dictionary) for one in chunks)
-        if said not in self._accepted:
+        said = (self._about, *((one.path, one.how, one.codec, one.dictionary) for one in chunks))
+        if said not in _ACCEPTED:
             next(self.file.iter_batches(1, [group], self._columns, use_threads=False))
-            self._accepted.add(said)
+            if len(_ACCEPTED) >= _MOST_ACCEPTED:
+                _ACCEPTED.clear()
+            _ACCEPTED.add(said)
 
     def _cost(self, group: int, number: int, known: StoredChunk | None) -> ColumnCost:
         """Read what a column chunk becomes from the headers of its pages."""
@@ -241,6 +242,12 @@ def _footer_of(handle: Any, metadata: Any) -> Footer:
     if any(c.start < 0 or c.size < 0 or c.start + c.size > size for row in found.chunks for c in row):
         raise pa.ArrowInvalid("its footer names bytes that the file does not have")
     return found
+
+
+_ACCEPTED: set[object] = set()
+"""What footers said of row groups that Arrow has read of, in this process."""
+
+_MOST_ACCEPTED = 1 << 10
 
 
 def _require_sound(batch: pa.RecordBatch) -> None:

@@ -238,6 +238,7 @@ def test_every_byte_of_a_footer(to: Callable[[int], int]) -> None:
     pq.write_table(pa.table({"channel": ["a", "b"] * 4, "seq": range(8), "bytes": [7] * 8}), sink, row_group_size=5)
     data = sink.getvalue().to_pybytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    told(data, "compiled")  # Arrow has accepted what this one says
     for at in range(footer, len(data)):
         changed = data[:at] + bytes([to(data[at])]) + data[at + 1 :]
         assert told(changed, "compiled") == told(changed, "plain"), at
@@ -261,3 +262,15 @@ def test_the_loops_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"channel": ["a", "b"] * rows, "seq": range(2 * rows), "bytes": [7] * 2 * rows}), sink)
     monkeypatch.setattr(parquet_batches, "_require_sound", lambda batch: pytest.fail("Arrow's reader"))
     assert len(told(sink.getvalue().to_pybytes(), "compiled")) == 2 * rows
+
+
+def test_arrow_is_asked_once_of_files_that_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted: set[object] = set()
+    monkeypatch.setattr(parquet_batches, "_ACCEPTED", accepted)
+    asked = []
+    for rows, about in ((3, {}), (5, {}), (5, {"compression": "none"}), (4, {})):
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({"channel": ["a"] * rows, "seq": range(rows), "bytes": [7] * rows}), sink, **about)
+        told(sink.getvalue().to_pybytes(), "compiled")
+        asked.append(len(accepted))
+    assert asked == [1, 1, 2, 2]

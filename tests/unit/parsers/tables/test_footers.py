@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.parsers.tables.footers import bounds_of, chunks_in, read_footer
+from cklog.parsers.tables.footers import bounds_of, footer_in, read_footer
 from cklog.parsers.tables.parquet import row_groups
 from tests.conftest import REPOSITORY
 from tests.fuzz.corpus import join_parquet
@@ -122,11 +122,11 @@ def test_any_bytes_are_a_footer_or_none() -> None:
         data = bytearray(whole[-2000:-8])
         for _ in range(dice.randrange(1, 6)):
             data[dice.randrange(len(data))] = dice.randrange(256)
-        chunks_in(bytes(data))
-    assert chunks_in(b"\x1c" * 100_000) is None, "structs in structs"
-    assert chunks_in(b"\x19" + b"\x19" * 100_000) is None, "lists in lists"
-    assert chunks_in(b"\x19\xf1\xff\xff\xff\xff\x0f\0") is None, "a list of more than there is"
-    assert chunks_in(b"\x1b\xff\xff\xff\xff\x0f\x11\0") is None, "a map of more than there is"
+        footer_in(bytes(data))
+    assert footer_in(b"\x1c" * 100_000) is None, "structs in structs"
+    assert footer_in(b"\x19" + b"\x19" * 100_000) is None, "lists in lists"
+    assert footer_in(b"\x19\xf1\xff\xff\xff\xff\x0f\0") is None, "a list of more than there is"
+    assert footer_in(b"\x1b\xff\xff\xff\xff\x0f\x11\0") is None, "a map of more than there is"
 
 
 _TRIED = """
