@@ -206,13 +206,15 @@ def tuples_of(run: Application, stored: Event, at: int) -> list[Record]:
 
 
 def write(folder: Path, run: Application, records: dict[str, list[Record]]) -> Path:
-    """As a native run folder, with a manifest that names every HAU and channel."""
+    """As a native run folder, with a manifest that names every HAU and channel; what never happened has no file."""
     manifest: Record = {
         "operators": [{"name": f"hau{i}", "parallelism": 1} for i in range(run.haus)],
         "channels": [{"channel": name(c)} for c in run.channels],
     }
     (folder / "job.json").write_text(json.dumps(manifest))
     for place, rows in records.items():
+        if not rows:  # a file of no bytes may have been cut, so that nothing newer could be ruled out
+            continue
         (folder / place).mkdir(exist_ok=True)
         (folder / place / "part.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
