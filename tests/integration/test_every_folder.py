@@ -25,9 +25,12 @@ def asked(command: str, folder: Path) -> Ended:
         return cklog(command, folder, "--json")
 
 
-def answered(command: str, folder: Path, placeless: bool = True) -> dict[str, Any]:
-    """The answer, held against what is promised of each: exit code, verdict, members, and the same bytes twice."""
-    ended = asked(command, folder)
+def answered(command: str, folder: Path, placeless: bool = True, before: Ended | None = None) -> dict[str, Any]:
+    """The answer, held against what is promised of each: exit code, verdict, members, and the same bytes twice.
+
+    `before` is what it was, if it was asked for already.
+    """
+    ended = before or asked(command, folder)
     where = f"{command} {folder}: exit {ended.code}\n{ended.err}"
     assert ended.code in VERDICTS, where
     assert not [word for word in NOISE if word in ended.err], where
@@ -125,7 +128,7 @@ def refused_or_answered(command: str, folder: Path) -> None:
     """One of the two: an answer as documented, or one line with an exit code that says why there is none."""
     ended = asked(command, folder)
     if ended.code in VERDICTS:
-        answered(command, folder, placeless=False)
+        answered(command, folder, placeless=False, before=ended)
         return
     assert ended.code in (2, 65, 66), f"{command} {folder}: {ended.err}"
     found = json.loads(ended.out)

@@ -54,7 +54,7 @@ def test_results_that_ask_for_much(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", ["parquet", "gzip"])
+@pytest.mark.parametrize("case", ["parquet", pytest.param("gzip", marks=pytest.mark.slow)])
 def test_spark_says_the_same(tmp_path: Path, case: str, spark: object) -> None:
     """`spark` is asked for as it knows whether there is a Java; the program starts a session of its own."""
     ended = [annotated(tmp_path, case, engine) for engine in ("local", "spark")]
