@@ -84,3 +84,16 @@ def test_every_command_is_in_the_readme_and_has_help(name: str) -> None:
     ended = cklog(name, "--help")
     assert ended.code == 0
     assert "Usage:" in ended.out
+
+
+def test_the_readme_repeats_what_was_measured() -> None:
+    """Each number of its table of speed stands in docs/speed.md, which `benchmarks/run.py` writes."""
+    measured = {*_NUMBER.findall((REPOSITORY / "docs" / "speed.md").read_text(encoding="utf-8"))}
+    rows = README.partition("## Speed")[2].partition("## ")[0]
+    told = [cells.split("|")[2:] for cells in rows.splitlines() if cells.startswith("| ")][1:]
+    repeated = [_NUMBER.findall(cell.replace("16 KB", "")) for cells in told for cell in cells]
+    assert [number for numbers in repeated for number in numbers if number not in measured] == []
+    assert sum(map(len, repeated)) > 10
+
+
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
