@@ -19,7 +19,8 @@ from benchmarks.timing import cklog
 ROW_GROUP = 1 << 20
 START = 1_767_225_600_000
 QUIET = ("--json", "-q", "--max-memory", "12GiB")
-"""With more memory than the default: ten million checkpoints with all that is known of each are more than its share for rows."""
+"""With more memory than the default: ten million checkpoints, with all that is known of each, are more than its share
+for rows."""
 FORMS = ["base", "delta"]
 
 
