@@ -149,6 +149,19 @@ def _find_texts(data: Bytes, count: int, offsets: Small, texts: Bytes) -> int:
     return total
 
 
+def read_literal(data: Bytes, tag: int, at: int, end: int) -> tuple[int, int]:
+    """Return how many bytes Snappy has as they are behind a tag, and where they begin; -1 there if it breaks off."""
+    count = tag >> 2
+    more = max(0, count - 59)
+    if more > end - at:
+        return 0, -1
+    if more:
+        count = 0
+        for k in range(more):
+            count |= data[at + k] << (8 * k)
+    return count + 1, at + more
+
+
 def inflate_snappy(data: Bytes, at: int, end: int, out: Bytes, size: int) -> int:
     """Inflate what `data[at:end]` has to exactly `size` bytes; 0, or -1 where that is not what it has."""
     length, at = read_varint(data, at, end)
@@ -160,17 +173,8 @@ def inflate_snappy(data: Bytes, at: int, end: int, out: Bytes, size: int) -> int
         at += 1
         more = tag & 3
         if more == 0:  # bytes as they are
-            count = tag >> 2
-            more = max(0, count - 59)
-            if more > end - at:
-                return -1
-            if more:
-                count = 0
-                for k in range(more):
-                    count |= data[at + k] << (8 * k)
-                at += more
-            count += 1
-            if count > end - at or count > size - to:
+            count, at = read_literal(data, tag, at, end)
+            if at < 0 or count > end - at or count > size - to:
                 return -1
             out[to : to + count] = data[at : at + count]
             at += count
@@ -206,17 +210,10 @@ def _snappy_literal(data: Bytes, at: int, end: int, size: int) -> int:
     if at < 0 or at >= end or length != size:
         return -1
     tag = data[at] & 255
-    at += 1
-    count = tag >> 2
-    more = max(0, count - 59)
-    if tag & 3 or more > end - at:
+    if tag & 3:
         return -1
-    if more:
-        count = 0
-        for k in range(more):
-            count |= data[at + k] << (8 * k)
-        at += more
-    return at if count + 1 == size == end - at else -1
+    count, at = read_literal(data, tag, at + 1, end)
+    return at if at >= 0 and count == size == end - at else -1
 
 
 def _open_page(data: Bytes, at: int, end: int, values: int, encoding: int, nullable: int, state: Ints) -> int:
@@ -309,4 +306,4 @@ def _decode(
 
 
 TEXTS = Loop(_find_texts)
-DECODE = Loop(_decode, (read_varint, inflate_snappy, _snappy_literal, _open_page, unpack_runs))
+DECODE = Loop(_decode, (read_varint, read_literal, inflate_snappy, _snappy_literal, _open_page, unpack_runs))

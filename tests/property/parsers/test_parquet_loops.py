@@ -20,7 +20,7 @@ from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
 from cklog.parsers.tables.parquet_columns import stored_pages
 from cklog.parsers.tables.parquet_headers import AT, TYPE, VALUES
-from cklog.parsers.tables.parquet_loops import inflate_snappy, read_varint, unpack_runs
+from cklog.parsers.tables.parquet_loops import inflate_snappy, read_literal, read_varint, unpack_runs
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
@@ -191,7 +191,7 @@ def snappy(draw: st.DrawFn) -> tuple[bytes, bytes]:
 def inflated(data: bytes, size: int, form: str) -> bytes | None:
     out = np.full(size + 3, 255, np.uint8)
     for _ in forced(form):
-        inflate = Loop(inflate_snappy, (read_varint,))
+        inflate = Loop(inflate_snappy, (read_varint, read_literal))
         given_ = only_read(np.frombuffer(b"." + data + b"more", np.uint8))
         said = inflate(size, given_, 1, 1 + len(data), out, size)
         assert out[size:].tolist() == [255] * 3
