@@ -189,13 +189,30 @@ def use(chosen: Budgets) -> None:
     _in_force = chosen
 
 
-def over(what: str, budget: int, path: str = "") -> OverBudget:
+def over(what: str, budget: int, path: str = "", enough: int = 0) -> OverBudget:
     """Make the error that says what is over which budget; `path` if it is known here, else see `reading`.
+
+    `enough`: bytes of `--max-memory` that would do, where that can be told.
 
     >>> over("the line", 64 << 20, "channels/a.jsonl").message
     'channels/a.jsonl: the line is over the budget of 67108864 (--max-memory 4096MiB)'
     """
-    return OverBudget(f"{what} is over the budget of {budget} (--max-memory {_in_force.memory >> 20}MiB)", path)
+    would_do = f"; some {-(-enough >> 30)}GiB would do" if enough else ""
+    return OverBudget(
+        f"{what} is over the budget of {budget} (--max-memory {_in_force.memory >> 20}MiB{would_do})", path
+    )
+
+
+def too_much_kept(table: str, kept: int, share: float = 0.0) -> OverBudget:
+    """Make the error of partial rows that take more than may be kept: `kept` bytes, of that share of what is read.
+
+    What would do is told from these, as if rows went on as they were; of no share nothing is.
+
+    >>> too_much_kept("channels", 2 << 30, 0.5).message.partition(" is ")[2]
+    'over the budget of 1073741824 (--max-memory 4096MiB; some 16GiB would do)'
+    """
+    enough = int(_in_force.memory * kept / _in_force.held / share) if share else 0
+    return over("what has to be kept of its rows", _in_force.held, f"{table}/", enough)
 
 
 def require(needed: int, what: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from cklog.budgets import budgets, over
+from cklog.budgets import budgets, too_much_kept
 from cklog.engine.damage import DamageTally, over_budget, refuse_over_budget
 from cklog.engine.merge import merge
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, gatherer_of, reader_of, scan_stage
@@ -44,12 +44,14 @@ class LocalEngine:
         """Read every split, apply the kernel, and reduce what it gives."""
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
+        read, size = 0, sum(split.cost() for split in scan.splits)
         with (
             scan_stage(scan, self.name) as told,
             closing(_done(scan, told, self._io_threads)) as done,
         ):
-            for parts, found in done:
-                fold.add(parts)
+            for splits, (parts, found) in done:
+                read += sum(split.cost() for split in splits)
+                fold.add(parts, read / max(size, 1))
                 tally.update(found)
         refuse_over_budget(tally.damage())
         return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
@@ -58,7 +60,11 @@ class LocalEngine:
         """Do nothing: nothing is held."""
 
 
-def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[tuple[list[pa.RecordBatch], DamageTally]]:
+_Done = tuple[tuple[Split, ...], tuple[list[pa.RecordBatch], DamageTally]]
+"""The splits of a task, and what came of them."""
+
+
+def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[_Done]:
     """Yield what comes of each task, in order; a single one is done here, as starting threads costs more than most.
 
     What is read of a store waits for its answers: there more threads than cores read at a time.
@@ -68,7 +74,7 @@ def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[tuple[list[pa.R
     most = max(len(scan.splits) // (4 * threads_used), 1) if elsewhere else _TASK_SPLITS
     tasks = [*(tasks_of(scan.splits, most) if elsewhere else tasks_of(scan.splits))]
     if len(tasks) < 2:
-        yield from (run_splits(scan, splits) for splits in tasks)
+        yield from ((splits, run_splits(scan, splits)) for splits in tasks)
         return
 
     def run(splits: tuple[Split, ...]) -> tuple[list[pa.RecordBatch], DamageTally]:
@@ -77,7 +83,7 @@ def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[tuple[list[pa.R
 
     with ThreadPoolExecutor(threads_used) as threads:
         try:
-            yield from threads.map(run, tasks)
+            yield from zip(tasks, threads.map(run, tasks), strict=True)
         except BaseException:  # also where nobody asks on: of all the splits that wait, none is needed any more
             threads.shutdown(wait=False, cancel_futures=True)
             raise
@@ -221,8 +227,8 @@ class _Fold:
         self._bytes = 0
         self._merged = 0  # rows that were left by the last merge
 
-    def add(self, parts: list[pa.RecordBatch]) -> None:
-        """Add partial rows."""
+    def add(self, parts: list[pa.RecordBatch], share: float = 0.0) -> None:
+        """Add partial rows; `share` of what is read has given these and those before them, if that is known."""
         self._parts += parts
         self._rows += sum(part.num_rows for part in parts)
         self._bytes += sum(map(_bytes_of, parts))
@@ -233,7 +239,7 @@ class _Fold:
         if self._bytes > budgets().held:
             self._bytes = sum(part.nbytes for part in self._parts)
         if self._bytes > budgets().held:
-            raise over("what has to be kept of its rows", budgets().held, f"{self._scan.table}/")
+            raise too_much_kept(self._scan.table, self._bytes, share)
 
     def batches(self) -> list[pa.RecordBatch]:
         """Return the rows so far, merged if they are of several batches."""

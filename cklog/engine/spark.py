@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.budgets import budgets, over, use
+from cklog.budgets import budgets, too_much_kept, use
 from cklog.engine.damage import DamageTally, refuse_over_budget
 from cklog.engine.local import run_splits, tasks_of
 from cklog.engine.patience import LONGER, impatient
@@ -245,7 +245,7 @@ def _scanned_of(table: pa.Table, scan: Scan) -> Scanned:
             tally.add(damage)
     refuse_over_budget(tally.damage())
     if table.nbytes > budgets().held:
-        raise over("what has to be kept of its rows", budgets().held, f"{scan.table}/")
+        raise too_much_kept(scan.table, table.nbytes, 1.0)
     rows = table.filter(pc.is_null(table["__what"])).select(scan.partial.names)
     return Scanned(rows.cast(scan.partial), tally.damage(), tally.records)
 

@@ -123,3 +123,20 @@ def test_a_text_that_does_not_end_is_looked_at_once() -> None:
     assert time.process_time() - before < 2
     with pytest.raises(OverBudget, match="nests"):
         check_nesting("[" * 501 + '"')
+
+
+def test_a_refusal_says_what_would_be_enough(tmp_path: Path) -> None:
+    """Rows that are kept and not merged: refused in the middle, and kept with as much as was said to do."""
+    table = pa.table({"operator": ["a"] * 200_000, "subtask": [0] * 200_000, "checkpoint": range(1, 200_001)})
+    folder = run_with(tmp_path, lambda path: pq.write_table(table, path / "x.parquet", row_group_size=25_000))
+    splits = tuple(Native(Root(str(folder))).splits("checkpoints", 1))
+    columns = tuple(WITH_PLACES.names)
+    scan = Scan(splits=splits, table="checkpoints", columns=columns, kernel=as_it_is, partial=WITH_PLACES, reduce=None)
+    try:
+        budgets.use(Budgets(64 << 20))
+        with pytest.raises(OverBudget, match=r"--max-memory 64MiB; some (\d+)GiB would do") as error:
+            LocalEngine().run(scan)
+        budgets.use(Budgets(int(error.value.message.rpartition("some ")[2].partition("GiB")[0]) << 30))
+        assert LocalEngine().run(scan).table.num_rows >= 200_000
+    finally:
+        budgets.use(Budgets())
