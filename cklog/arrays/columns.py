@@ -68,7 +68,7 @@ def shared_integers(array: pa.Array) -> NDArray[np.integer[Any]]:
 def pooled(count: int, kind: type[A]) -> NDArray[A]:
     """Return an array of so many numbers to be filled, in memory that Arrow keeps when it is freed, for the next one.
 
-    malloc gives it back to the system by the gigabyte where several threads free large arrays, page by page.
+    malloc gives it back to the system where threads free large arrays, and each batch would fault its pages in anew.
     """
     return np.frombuffer(pa.allocate_buffer(count * np.dtype(kind).itemsize), kind)
 

@@ -16,6 +16,7 @@ import pytest
 
 from cklog import budgets
 from cklog.budgets import Budgets, check_nesting
+from cklog.engine import local
 from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Engine, Scan
 from cklog.errors import OverBudget
@@ -125,18 +126,28 @@ def test_a_text_that_does_not_end_is_looked_at_once() -> None:
         check_nesting("[" * 501 + '"')
 
 
-def test_a_refusal_says_what_would_be_enough(tmp_path: Path) -> None:
-    """Rows that are kept and not merged: refused in the middle, and kept with as much as was said to do."""
-    table = pa.table({"operator": ["a"] * 200_000, "subtask": [0] * 200_000, "checkpoint": range(1, 200_001)})
+def test_a_refusal_says_what_would_be_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are kept and not merged: refused in the middle, and what all of them take is told from those so far."""
+    table = pa.table({"operator": ["a"] * 800_000, "subtask": [0] * 800_000, "checkpoint": range(1, 800_001)})
     folder = run_with(tmp_path, lambda path: pq.write_table(table, path / "x.parquet", row_group_size=25_000))
     splits = tuple(Native(Root(str(folder))).splits("checkpoints", 1))
     columns = tuple(WITH_PLACES.names)
     scan = Scan(splits=splits, table="checkpoints", columns=columns, kernel=as_it_is, partial=WITH_PLACES, reduce=None)
+    whole = LocalEngine().run(scan).table.nbytes
+    told = []
+
+    def noted(table: str, kept: int, share: float) -> OverBudget:
+        told.append((kept, share))
+        return budgets.too_much_kept(table, kept, share)
+
+    monkeypatch.setattr(local, "too_much_kept", noted)
+    budgets.use(Budgets(64 << 20))
     try:
-        budgets.use(Budgets(64 << 20))
-        with pytest.raises(OverBudget, match=r"--max-memory 64MiB; some (\d+)GiB would do") as error:
+        with pytest.raises(OverBudget, match=r"--max-memory 64MiB; some \d+GiB would do"):
             LocalEngine().run(scan)
-        budgets.use(Budgets(int(error.value.message.rpartition("some ")[2].partition("GiB")[0]) << 30))
-        assert LocalEngine().run(scan).table.num_rows >= 200_000
     finally:
         budgets.use(Budgets())
+    [(kept, share)] = told
+    assert kept > 16 << 20
+    assert share < 1
+    assert 0.8 < kept / share / whole < 1.25
