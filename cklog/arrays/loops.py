@@ -13,6 +13,7 @@ import functools
 import os
 import stat
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -37,7 +38,8 @@ class Loop:
     It may read and fill arrays of integers, and do nothing else: arrays that may be written come back filled. A sum may
     wrap only where it is stored at once and not read again but to be added to. Functions that it calls are its `parts`,
     of the same kind, though they may return several numbers, and in the same file: what is kept of machine code is made
-    anew when that file changes.
+    anew when that file changes. A loop of another file is given to it as machine code, among its arguments; these may
+    stand in tuples.
 
     >>> def double(numbers, found):
     ...     for i in range(len(numbers)):
@@ -83,7 +85,7 @@ class Loop:
 
     def compiled(self, given: Sequence[Any]) -> Callable[..., int] | None:
         """Return the loop as machine code for such arrays and numbers; None where there is no compiler."""
-        kinds = tuple([(one.dtype.num, one.flags.writeable) if isinstance(one, np.ndarray) else int for one in given])
+        kinds = tuple([_kind(one) for one in given])
         made = self._machine.get(kinds)
         if made is not None:
             return made
@@ -91,6 +93,15 @@ class Loop:
             if kinds not in self._machine and (made := _compile(self.plain, self._parts, given)) is not None:
                 self._machine[kinds] = made
         return self._machine.get(kinds)
+
+
+def _kind(one: Any) -> object:
+    """Return what machine code depends on of an argument: an array, a number, machine code itself, a tuple of these."""
+    if isinstance(one, np.ndarray):
+        return one.dtype.num, one.flags.writeable, one.flags.contiguous
+    if isinstance(one, tuple):
+        return tuple([_kind(each) for each in one])
+    return one if callable(one) else int
 
 
 def only_read(values: NDArray[A]) -> NDArray[A]:
@@ -117,17 +128,32 @@ def _compile(
         return None
     for part in parts:
         _let_be_called(part)
-    kinds = tuple(numba.typeof(one) for one in given)
     for cache in (True, False) if numba.config.CACHE_DIR else (False,):
         try:
             made = numba.njit(function, nogil=True, cache=cache)
-            made.compile(kinds)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", numba.NumbaExperimentalFeatureWarning)  # machine code is given
+                made.compile(tuple(_machine_type(numba, one) for one in given))
+            made.disable_compile()  # it is for these types: so it can be given itself
         except Exception:  # a full disk, a cache that somebody damaged: numba lets all of it through
             if not cache:
                 raise
         else:
-            return made  # type: ignore[no-any-return]
+            return _found_at_once(made) if any(map(callable, given)) else made  # type: ignore[no-any-return]
     return None
+
+
+def _found_at_once(made: Any) -> Any:
+    """Return machine code of one kind as it is called without a look at arguments: at functions that takes long."""
+    (signature,) = made.nopython_signatures
+    return made.get_compile_result(signature).entry_point
+
+
+def _machine_type(numba: Any, one: Any) -> Any:
+    """Return the type of an argument as machine code sees it; of machine code that it calls by its type alone."""
+    if isinstance(one, tuple):
+        return numba.types.Tuple(tuple(_machine_type(numba, each) for each in one))
+    return one.get_function_type() if callable(one) else numba.typeof(one)
 
 
 @functools.cache

@@ -13,7 +13,17 @@ import pyarrow as pa
 from cklog.budgets import budgets, too_much_kept
 from cklog.engine.damage import DamageTally, over_budget, refuse_over_budget
 from cklog.engine.merge import merge
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, gatherer_of, reader_of, scan_stage
+from cklog.engine.scan import (
+    DAMAGE_LISTED,
+    Damage,
+    Folded,
+    Scan,
+    Scanned,
+    Split,
+    folding_reader_of,
+    gatherer_of,
+    scan_stage,
+)
 from cklog.errors import OverBudget
 from cklog.local_files import is_local, os_name, why_unreadable
 from cklog.progress import Stage, working_on
@@ -139,13 +149,13 @@ def _without_unwanted(table: pa.Table, scan: Scan) -> pa.Table:
 
 def _partial_rows(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterator[pa.RecordBatch]:
     """Yield the partial rows of each batch; damage and counts go to `tally`."""
-    for batch in _batches(scan, splits, tally):
-        part = scan.kernel(batch)
+    for item in _batches(scan, splits, tally):
+        part = item.part if isinstance(item, Folded) else scan.kernel(item)
         if part.num_rows:
             yield part
 
 
-def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterator[pa.RecordBatch]:
+def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterator[pa.RecordBatch | Folded]:
     """Yield what is read, small batches put together; a kernel that asks for places gets rows of one file at a time."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -155,6 +165,9 @@ def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterato
             continue
         for path, count in counts.items():
             tally.count(path, count)
+        if isinstance(item, Folded):
+            yield item
+            continue
         if item.num_rows >= _FEW_ROWS or "_path" in scan.columns or scan.reduce is None:
             yield item
             continue
@@ -166,7 +179,7 @@ def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterato
     yield from _put_together(waiting)
 
 
-_Item = tuple[Split, pa.RecordBatch | Damage, Mapping[str, int]]
+_Item = tuple[Split, pa.RecordBatch | Folded | Damage, Mapping[str, int]]
 """What was read, by which split it came, and how many rows are of which file."""
 
 
@@ -189,7 +202,7 @@ def _items(scan: Scan, splits: Sequence[Split]) -> Iterator[_Item]:
 def _items_of(scan: Scan, split: Split) -> Iterator[_Item]:
     """Yield what the reader of a split yields; where that is over a budget, this is the last thing that comes."""
     try:
-        for item in reader_of(split)(split, scan.table, scan.columns):
+        for item in folding_reader_of(split, scan.kernel)(split, scan.table, scan.columns):
             yield split, item, {} if isinstance(item, Damage) else {split.path: item.num_rows}
     except OverBudget as error:
         yield split, over_budget(error, split.path), {}

@@ -23,20 +23,39 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
+from cklog.arrays.blocks import Blocks
 from cklog.errors import first_line
 from cklog.local_files import is_local, os_name, reason, without_file_scheme
 from cklog.progress import Stage, Unit, portion, stage
 from cklog.storage import Root, Tree
+
+R = TypeVar("R")
 
 Aggregate = Literal["sum", "min", "max"]
 """How the values of a column become one."""
 
 Kernel = Callable[[pa.RecordBatch], pa.RecordBatch]
 """A pure function from a batch of rows to partial results."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockKernel:
+    """A kernel that folds rows which are not decoded yet as well: `blocks` gives of them what `batch` would.
+
+    None where they cannot be decoded so; they come as a batch then.
+    """
+
+    batch: Kernel
+    blocks: Callable[[Blocks], pa.RecordBatch | None]
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the partial results of a batch."""
+        return self.batch(batch)
+
 
 DAMAGE_LISTED = 100
 """Damaged records that are listed with their place, per file and kind; all of them are counted."""
@@ -62,6 +81,7 @@ class Split:
 
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
     `listed`: the bytes of the whole file, where the parts are row groups.
+    `folding` names the `BlockReader` that has a kernel fold rows while they are decoded; "": there is none.
     `together` names the `Gatherer` that reads several such splits at once, of a whole file each; "": it is read alone.
     `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
     whether links are followed out of it: a reader sees the files that the driver saw. `listing` is how it saw them,
@@ -78,6 +98,7 @@ class Split:
     follow_links: bool = False
     numbered: bool = False
     together: str = ""
+    folding: str = ""
     listed: int | None = None
     listing: Listing | None = field(default=None, compare=False, repr=False)
 
@@ -141,6 +162,18 @@ def damage_of(path: str, error: Exception, lead: str = "cannot be read on: ") ->
 
 Reader = Callable[[Split, str, tuple[str, ...]], Iterator["pa.RecordBatch | Damage"]]
 """(split, table, columns) → batches of exactly those columns, and damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a kernel made of so many rows while they were decoded."""
+
+    part: pa.RecordBatch
+    num_rows: int
+
+
+BlockReader = Callable[[BlockKernel, Split, str, tuple[str, ...]], Iterator["pa.RecordBatch | Folded | Damage"]]
+"""(kernel, split, table, columns) → what a `Reader` yields, or what the kernel made of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +274,18 @@ def reader_of(split: Split) -> Reader:
     return functools.partial(_counted, _named(split.reader))
 
 
-def _counted(reader: Reader, split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+def folding_reader_of(
+    split: Split, kernel: Kernel
+) -> Callable[[Split, str, tuple[str, ...]], Iterator[pa.RecordBatch | Folded | Damage]]:
+    """Return the same, or where both the kernel and the file can, a reader that has rows folded while it decodes."""
+    if isinstance(kernel, BlockKernel) and split.folding:
+        return functools.partial(_counted, functools.partial(_named(split.folding), kernel))
+    return reader_of(split)
+
+
+def _counted(
+    reader: Callable[[Split, str, tuple[str, ...]], Iterator[R]], split: Split, table: str, columns: tuple[str, ...]
+) -> Iterator[R | Damage]:
     told = split.numbered or not split.size or not is_local(split.uri) or split.path.endswith(".parquet")
     with portion(split.cost()):
         for item in reader(split, table, columns):

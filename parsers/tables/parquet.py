@@ -16,18 +16,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.arrays.columns import timestamps_as_ms
-from cklog.engine.scan import Damage, Split, damage_of
+from cklog.engine.scan import BlockKernel, Damage, Folded, Split, damage_of
 from cklog.errors import first_line
 from cklog.inputs.member_names import misplaced
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of, read_footer
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
-from cklog.parsers.tables.records import NotARecord, faults, json_text, member_of
+from cklog.parsers.tables.records import NotARecord, faults, is_listed, json_text, member_of
 from cklog.progress import count_bytes
 from cklog.storage import open_file
 
 READER = "cklog.parsers.tables.parquet:read"
+_FOLDING = "cklog.parsers.tables.parquet:fold"
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 """What pyarrow raises of a file that it cannot read; names of columns need be no UTF-8."""
 
@@ -50,7 +51,7 @@ def row_groups(uri: str, path: str, listed: int, split_bytes: int, wanted: RowFi
 
     `wanted` may refuse row groups by their (min, max) per column.
     """
-    split = partial(Split, uri=uri, path=path, reader=READER, listed=listed)
+    split = partial(Split, uri=uri, path=path, reader=READER, listed=listed, folding=_FOLDING)
     found = footer(uri, listed)
     noted = _noted(uri, listed, found) if wanted is not None else None
     start, size = 0, 0
@@ -84,18 +85,37 @@ def _noted(uri: str, listed: int, metadata: Any) -> list[Bounds] | None:
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Yield batches of `columns` and damage; a `cklog.engine.scan.Reader`."""
+    for item in _read(split, table, columns, None):
+        assert not isinstance(item, Folded)
+        yield item
+
+
+def fold(
+    kernel: BlockKernel, split: Split, table: str, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch | Folded | Damage]:
+    """Yield the same, or what a kernel makes of rows while they are decoded; a `cklog.engine.scan.BlockReader`."""
+    yield from _read(split, table, columns, kernel)
+
+
+def _read(
+    split: Split, table: str, columns: tuple[str, ...], kernel: BlockKernel | None
+) -> Iterator[pa.RecordBatch | Folded | Damage]:
     schema = TABLES[table]
     try:
         with open_file(split.uri, split.listed) as handle:
-            yield from _read_row_groups(handle, split, schema, columns)
+            yield from _read_row_groups(handle, split, schema, columns, kernel)
     except UNREADABLE as error:
         yield damage_of(split.path, error, "")
 
 
 def _read_row_groups(
-    handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...]
-) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield the rows of a split's row groups as batches of `columns`, and what cannot be read of them."""
+    handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...], kernel: BlockKernel | None
+) -> Iterator[pa.RecordBatch | Folded | Damage]:
+    """Yield the rows of a split's row groups as batches of `columns`, and what cannot be read of them.
+
+    With a kernel what it makes of rows, where they are decoded by loops, and these see all that is looked for: that
+    there is no null, and no number out of range.
+    """
     metadata = pq.read_metadata(handle)
     texts = _dictionary_columns(schema, metadata)
     check_rows(split.path, metadata.num_rows, handle.size())
@@ -110,12 +130,18 @@ def _read_row_groups(
     members = {member_of(f): f.name for f in schema if f.name in columns}
     present = [name for name in stored if name in members]
     file = ParquetRows(handle, metadata, split.path, present, texts)
+    if len(present) != len(columns) or not all(_holds_any(schema.field(name)) for name in columns):
+        kernel = None
     row = sum(metadata.row_group(i).num_rows for i in range(split.start))
     fits: pa.Schema | None = None  # of batches that need no shaping
     for group in range(split.start, split.end):
         at = row
         try:
-            for batch in file.batches(group, _BATCH_ROWS):
+            for batch in file.folded(group, _BATCH_ROWS, kernel):
+                if isinstance(batch, Folded):
+                    yield batch
+                    at += batch.num_rows
+                    continue
                 seen = {members[name] for name in file.in_range}
                 fitting = [batch] if batch.schema == fits else _fitting_rows(batch, schema, columns, split.path, at)
                 fits = batch.schema if _are_as_stored(fitting, batch) else None
@@ -144,6 +170,13 @@ def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:
     columns = [stored.column(i) for i in range(len(stored))]
     keys = [c.path for c in columns if c.path.split(".")[0] in maps and c.path.endswith(".key")]
     return keys + [c.path for c in columns if c.path in texts and c.physical_type == "BYTE_ARRAY"]
+
+
+def _holds_any(field: pa.Field) -> bool:
+    """Return whether a column may hold any text, or is one of integers."""
+    return pa.types.is_int64(field.type) or (
+        pa.types.is_string(field.type) and not is_listed(field) and not field.metadata
+    )
 
 
 def _fitting_rows(

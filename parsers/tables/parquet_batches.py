@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from cklog.arrays.columns import pooled
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
+from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.tables.footers import Footer, read_footer
 from cklog.parsers.tables.parquet_columns import (
     LoopColumn,
@@ -108,7 +109,11 @@ class ParquetRows:
         return found
 
     def batches(self, group: int, most: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group, `most` at once, or fewer where that is needed.
+        """Yield the rows of a row group, `most` at once, or fewer where that is needed; errors as `folded` has them."""
+        return self.folded(group, most, None)
+
+    def folded(self, group: int, most: int, kernel: BlockKernel | None) -> Iterator[Any]:
+        """Yield the same, or what a kernel makes of as many rows while they are decoded (`Folded`).
 
         Raises
         ------
@@ -125,11 +130,11 @@ class ParquetRows:
             loops = self._loop_columns(group, chunks)
             self.in_range = {column.name for column in loops if column.in_range}
             weighed = sum(column.longest for column in loops) * rows <= room
-            for batch in batches_of(loops, count, rows):
+            for item in batches_of(loops, count, rows, kernel if weighed else None):
                 if not weighed:
-                    self._check_texts(batch, room)
-                yield batch
-                done += batch.num_rows
+                    self._check_texts(item, room)
+                yield item
+                done += item.num_rows
         except NotHere:
             chunks.clear()
         else:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.blocks import ANY, BlockColumn, Blocks
 from cklog.arrays.columns import arrow_integers, pooled
 from cklog.arrays.loops import only_read
 from cklog.arrays.types import Bytes, Ints, Small
+from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.tables.parquet_headers import (
     AT,
     BYTES,
@@ -39,7 +41,7 @@ from cklog.parsers.tables.parquet_loops import (
     UNCOMPRESSED,
 )
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, PageTotals
-from cklog.parsers.tables.records import are_small
+from cklog.parsers.tables.records import BIGGEST, are_small
 
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
@@ -132,6 +134,15 @@ class LoopColumn:
         filled = arrow_integers(found)
         return filled if not self._texts else pa.DictionaryArray.from_arrays(filled, self._dictionary, safe=False)
 
+    def undecoded(self) -> BlockColumn | None:
+        """Return the rows from here on as loops decode them among others; None where they cannot without Arrow."""
+        if self._codec not in (UNCOMPRESSED, SNAPPY) or (self._texts and self._dictionary is None):
+            return None
+        values = self._values.astype(np.int64, copy=False)
+        given = (self._chunk, self._stored, self._codec, self._nullable, self._state, self._page, only_read(values))
+        limit = ANY if self._texts or self.in_range else BIGGEST
+        return BlockColumn(DECODE, (*given, self._known), limit, self._dictionary)
+
     def _inflate_next(self) -> None:
         """Inflate the next page, of what no loop inflates."""
         page = self._pages[self._state[4]]
@@ -192,9 +203,30 @@ def _padded(values: Ints | Small) -> Ints | Small:
     return found
 
 
-def batches_of(columns: Sequence[LoopColumn], rows: int, most: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a row group, `most` at once; `NotHere` where Arrow's reader has to go on."""
+def batches_of(
+    columns: Sequence[LoopColumn], rows: int, most: int, kernel: BlockKernel | None
+) -> Iterator[pa.RecordBatch | Folded]:
+    """Yield the rows of a row group, `most` at once, or what a kernel makes of them while they are decoded.
+
+    Raises
+    ------
+    NotHere : Arrow's reader has to go on
+    """
     names = [column.name for column in columns]
     for at in range(0, rows, most):
         count = min(most, rows - at)
-        yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], names=names)
+        blocks = None if kernel is None else _blocks_of(columns, count)
+        if kernel is None or blocks is None:
+            yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], names=names)
+            continue
+        part = kernel.blocks(blocks)
+        if part is None:
+            raise NotHere
+        yield Folded(part, count)
+
+
+def _blocks_of(columns: Sequence[LoopColumn], rows: int) -> Blocks | None:
+    """Return the next rows as they are to be decoded; None where some column cannot be decoded among others."""
+    found = {column.name: column.undecoded() for column in columns}
+    known = {name: column for name, column in found.items() if column is not None}
+    return Blocks(rows, known) if len(known) == len(found) else None

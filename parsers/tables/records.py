@@ -221,11 +221,11 @@ def _kind_of_field(field: pa.Field) -> str:
     if (field.metadata or {}).get(b"holds") == b"json":
         return "json"
     kinds = {"int64": pa.types.is_int64, "float64": pa.types.is_float64, "map": pa.types.is_map}
-    return next((kind for kind, fits in kinds.items() if fits(field.type)), "word" if _is_listed(field) else "text")
+    return next((kind for kind, fits in kinds.items() if fits(field.type)), "word" if is_listed(field) else "text")
 
 
-def _is_listed(field: pa.Field) -> bool:
-    """Whether a column holds only the words that its name stands for."""
+def is_listed(field: pa.Field) -> bool:
+    """Return whether a column holds only the words that its name stands for."""
     return field.name in CHOICES and (field.metadata or {}).get(b"words") != b"any"
 
 
@@ -353,7 +353,7 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema, seen: bool) ->
         fits = pc.less(pc.abs(array), float(BIGGEST))  # false for what is not a number
         if array.null_count < len(array) and not pc.all(fits).as_py():
             yield pc.fill_null(pc.invert(fits), False), f"{name} is beyond 64 bits"
-    if name in schema.names and _is_listed(schema.field(name)):
+    if name in schema.names and is_listed(schema.field(name)):
         words = pa.array([*CHOICES[name], None], pa.string())
         if pa.types.is_dictionary(array.type) and pc.all(pc.is_in(array.dictionary, value_set=words)).as_py():
             return

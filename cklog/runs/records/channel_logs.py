@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.blocks import Blocks
 from cklog.arrays.columns import arrow_integers, shared_integers
 from cklog.arrays.loops import Loop, only_read
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints, Small
 from cklog.engine.merge import islands
-from cklog.engine.scan import Kernel, Reduce
+from cklog.engine.scan import BlockKernel, Kernel, Reduce
 
 _SPANS = [pa.field(name, pa.int64()) for name in ("from", "to", "rows", "bytes")]
 
@@ -84,10 +85,24 @@ def columns(as_of: int | None) -> tuple[str, ...]:
     return ("channel", "seq", "bytes") if as_of is None else ("channel", "seq", "bytes", "time")
 
 
-def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what the batch holds, as `RUNS`, in no order: where numbers rise, islands."""
+def _runs_of_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return what a batch holds, as `RUNS`, in no order: where numbers rise, islands."""
     names, code = _channels(batch)
-    found = _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes"), len(names))
+    return _runs_table(names, _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes"), len(names)))
+
+
+def _runs_of_blocks(blocks: Blocks) -> pa.RecordBatch | None:
+    """Return the same of rows that are not decoded yet; None where they cannot be so."""
+    names = blocks.columns["channel"].texts
+    found = _Runs.of_blocks(blocks, ("channel", "seq", "bytes"), len(names))
+    return None if found is None else _runs_table(names, found)
+
+
+runs = BlockKernel(_runs_of_batch, _runs_of_blocks)
+"""What rows hold of each channel, as `RUNS`."""
+
+
+def _runs_table(names: pa.Array, found: _Runs) -> pa.RecordBatch:
     if len(found.key) > len(names):  # numbers out of order, or holes
         found = found.joined()
     channel = names.take(arrow_integers(found.key))
@@ -155,35 +170,50 @@ _SCRATCH = _LogScratch()
 
 
 def _fold_rows(
-    key: Small, seq: Ints, size: Ints, open_run: Ints, run_key: Ints, start: Ints, end: Ints, rows: Ints, total: Ints
+    count: int,
+    key: Ints | Small,
+    seq: Ints,
+    size: Ints,
+    made: Ints,
+    open_run: Ints,
+    run_key: Ints,
+    start: Ints,
+    end: Ints,
+    again: Ints,
+    total: Ints,
 ) -> int:
-    """Fold rows into runs, of which a key has one open at a time; return how many there are.
+    """Fold so many rows into runs, of which a key has one open at a time; return how many there are, as `made[0]` says.
 
-    `open_run` holds the place of each key's open run among the runs, -1 before its first row.
+    `open_run` holds the place of each key's open run among the runs, -1 before its first row; `again` counts the rows
+    whose number the row before had.
     """
-    count = 0
-    for i in range(len(key)):
+    runs = made[0]
+    for i in range(count):
         run = open_run[key[i]]
         number = seq[i]
         if run >= 0 and number == end[run]:
             end[run] = number + 1
         elif run >= 0 and number == end[run] - 1:  # the last one again
-            rows[run] += 1
+            again[run] += 1
         else:
-            run = open_run[key[i]] = count
+            run = open_run[key[i]] = runs
             run_key[run] = key[i]
             start[run] = number
             end[run] = number + 1
-            rows[run] = 0
+            again[run] = 0
             total[run] = 0
-            count += 1
+            runs += 1
         total[run] += size[i]
-    for run in range(count):
-        rows[run] += end[run] - start[run]
-    return count
+    made[0] = runs
+    return runs
 
 
 _RUNS_OF_ROWS = Loop(_fold_rows)
+
+
+def _no_runs(rows: int, keys: int) -> tuple[Ints, ...]:
+    """Return what `_fold_rows` fills, with room for a run of each row."""
+    return np.zeros(1, np.int64), np.full(keys, -1), *(np.empty(rows, np.int64) for _ in range(5))
 
 
 @dataclass(slots=True)
@@ -199,10 +229,20 @@ class _Runs:
     @classmethod
     def of(cls, key: Small, seq: Ints, size: Ints, keys: int) -> _Runs:
         """Return the runs of each of `keys` keys: rows of it in their order, each number as before or one more."""
-        count = len(key)
-        found = [np.empty(count, np.int64) for _ in range(5)]
-        runs = _RUNS_OF_ROWS(count, only_read(key), only_read(seq), only_read(size), np.full(keys, -1), *found)
-        return cls(*(values[:runs] for values in found))
+        count, state = len(key), _no_runs(len(key), keys)
+        _RUNS_OF_ROWS(count, count, only_read(key), only_read(seq), only_read(size), *state)
+        return cls._of_state(*state)
+
+    @classmethod
+    def of_blocks(cls, blocks: Blocks, names: Sequence[str], keys: int) -> _Runs | None:
+        """Return the same of columns that are not decoded yet: keys, numbers, bytes; None where they cannot be so."""
+        state = _no_runs(blocks.rows, keys)
+        return cls._of_state(*state) if blocks.fold(_RUNS_OF_ROWS, names, state) else None
+
+    @classmethod
+    def _of_state(cls, made: Ints, _: Ints, *found: Ints) -> _Runs:
+        key, start, end, again, total = (values[: made[0]] for values in found)
+        return cls(key, start, end, again + (end - start), total)
 
     def joined(self) -> _Runs:
         """Return the islands that the runs make up, in the order of `key`, then `start`."""
