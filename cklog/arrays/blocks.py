@@ -44,6 +44,10 @@ class Blocks:
     rows: int
     columns: Mapping[str, BlockColumn]
 
+    def texts(self, name: str) -> Any:
+        """Return the texts, an Arrow array, that the numbers of a column stand for."""
+        return self.columns[name].texts
+
     def fold(self, loop: Loop, names: Sequence[str], state: tuple[Ints, ...]) -> bool:
         """Run `loop(rows, *columns, *state)` over all rows, block after block; False where one cannot be decoded so.
 

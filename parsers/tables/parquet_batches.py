@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from cklog.arrays.columns import pooled
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
-from cklog.engine.scan import BlockKernel, Folded
+from cklog.engine.scan import BlockKernel
 from cklog.parsers.tables.footers import Footer, read_footer
 from cklog.parsers.tables.parquet_columns import (
     LoopColumn,

@@ -8,8 +8,7 @@ runs, of which few have to be joined; whatever the order, islands come out.
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +44,8 @@ NAMED_REDUCE = Reduce(("channel",), {"rows": "sum"})
 
 _NONE = np.int64(2**63 - 1)
 """No sequence number: greater than all of them."""
+
+_COLUMNS = ("channel", "seq", "bytes")
 
 _ZONES = pa.array(["range", "after"])
 
@@ -82,7 +83,7 @@ class Wanted:
 
 def columns(as_of: int | None) -> tuple[str, ...]:
     """Return the columns of `cklog.model.schemas.MESSAGES` that the kernels read."""
-    return ("channel", "seq", "bytes") if as_of is None else ("channel", "seq", "bytes", "time")
+    return _COLUMNS if as_of is None else (*_COLUMNS, "time")
 
 
 def _runs_of_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,8 +94,8 @@ def _runs_of_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _runs_of_blocks(blocks: Blocks) -> pa.RecordBatch | None:
     """Return the same of rows that are not decoded yet; None where they cannot be so."""
-    names = blocks.columns["channel"].texts
-    found = _Runs.of_blocks(blocks, ("channel", "seq", "bytes"), len(names))
+    names = blocks.texts("channel")
+    found = _Runs.of_blocks(blocks, len(names))
     return None if found is None else _runs_table(names, found)
 
 
@@ -118,24 +119,52 @@ def named(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def in_ranges(wanted: Wanted) -> Kernel:
     """Return the kernel for the records of wanted channels from `start` on, as `RANGED`."""
-    return functools.partial(_in_ranges, wanted)
+    by_batch = functools.partial(_ranges_of_batch, wanted)
+    if wanted.as_of is not None or wanted.parts:
+        return by_batch
+    return BlockKernel(by_batch, functools.partial(_ranges_of_blocks, wanted))
 
 
-def _in_ranges(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _ranges_of_batch(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
     names, code = _channels(batch)
-    place = np.array([wanted.index.get(name, -1) for name in names.to_pylist()] or [-1], np.int64)
-    starts, ends = np.append(wanted.start, _NONE)[place], np.append(wanted.end, _NONE)[place]  # by code
     seq, size = _integers(batch, "seq"), _integers(batch, "bytes")
-    start, kept = _SCRATCH.rows(len(code))
-    np.greater_equal(seq, starts.take(code, out=start, mode="clip"), out=kept)
-    if wanted.as_of is not None:
-        kept &= pc.fill_null(pc.less_equal(batch["time"], wanted.as_of), True).to_numpy(zero_copy_only=False)
-    if wanted.parts:
-        kept &= _in_parts(wanted, place[code], seq)
-    if not kept.all():
+    place, starts, ends = _bounds_by_code(wanted, names)
+    if (kept := _kept(wanted, batch, place, code, seq)) is not None:
         code, seq, size = code[kept], seq[kept], size[kept]
-    after = seq >= ends[code]
-    found = _Runs.of(2 * code + after, seq, size, 2 * len(names))
+    state = _no_runs(len(code), 2 * len(names))
+    _RUNS_IN_RANGES(len(code), len(code), only_read(code), only_read(seq), only_read(size), starts, ends, *state)
+    return _ranged_table(names, ends, _Runs.of_state(*state))
+
+
+def _ranges_of_blocks(wanted: Wanted, blocks: Blocks) -> pa.RecordBatch | None:
+    """Return the same of rows that are not decoded yet; None where they cannot be so."""
+    names = blocks.texts("channel")
+    _, starts, ends = _bounds_by_code(wanted, names)
+    state = _no_runs(blocks.rows, 2 * len(names))
+    if not blocks.fold(_RUNS_IN_RANGES, _COLUMNS, (starts, ends, *state)):
+        return None
+    return _ranged_table(names, ends, _Runs.of_state(*state))
+
+
+def _bounds_by_code(wanted: Wanted, names: pa.Array) -> tuple[Ints, Ints, Ints]:
+    """Return which wanted channel each name is, or -1, and where its range begins and ends."""
+    place = np.array([wanted.index.get(name, -1) for name in names.to_pylist()] or [-1], np.int64)
+    return place, only_read(np.append(wanted.start, _NONE)[place]), only_read(np.append(wanted.end, _NONE)[place])
+
+
+def _kept(wanted: Wanted, batch: pa.RecordBatch, place: Ints, code: Small, seq: Ints) -> NDArray[np.bool_] | None:
+    """Say which rows are early enough, and in parts of a range where only these are wanted; None: all of them."""
+    kept: NDArray[np.bool_] | None = None
+    if wanted.as_of is not None:
+        kept = pc.fill_null(pc.less_equal(batch["time"], wanted.as_of), True).to_numpy(zero_copy_only=False)
+    if wanted.parts:
+        inside = _in_parts(wanted, place[code], seq)
+        kept = inside if kept is None else kept & inside
+    return kept
+
+
+def _ranged_table(names: pa.Array, ends: Ints, found: _Runs) -> pa.RecordBatch:
+    """Return runs by twice the number of a name, and one more behind its range, as `RANGED`."""
     found.start = np.where(found.key & 1, ends[found.key >> 1], found.start)
     if len(found.key):
         found = found.joined()
@@ -153,20 +182,39 @@ def _in_parts(wanted: Wanted, channel: Ints, seq: Ints) -> NDArray[np.bool_]:
     return found
 
 
-class _LogScratch(threading.local):
-    """Arrays kept from batch to batch of a thread: fresh pages cost more than the work on them."""
+def add_row(
+    key: int,
+    number: int,
+    size: int,
+    made: Ints,
+    open_run: Ints,
+    run_key: Ints,
+    start: Ints,
+    end: Ints,
+    again: Ints,
+    total: Ints,
+) -> int:
+    """Add a row to the open run of its key, or open another one behind the `made[0]` that there are; return its place.
 
-    def __init__(self) -> None:
-        self._spare, self._flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-
-    def rows(self, count: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return two arrays that are free between calls of this module."""
-        if count > len(self._spare):
-            self._spare, self._flags = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        return self._spare[:count], self._flags[:count]
-
-
-_SCRATCH = _LogScratch()
+    `open_run` holds the place of each key's open run among the runs, -1 before its first row; `again` counts the rows
+    whose number the row before had.
+    """
+    run: int = open_run[key]
+    if run >= 0 and number == end[run]:
+        end[run] = number + 1
+    elif run >= 0 and number == end[run] - 1:  # the last one again
+        again[run] += 1
+    else:
+        run = made[0]
+        open_run[key] = run
+        made[0] += 1
+        run_key[run] = key
+        start[run] = number
+        end[run] = number + 1
+        again[run] = 0
+        total[run] = 0
+    total[run] += size
+    return run
 
 
 def _fold_rows(
@@ -182,33 +230,38 @@ def _fold_rows(
     again: Ints,
     total: Ints,
 ) -> int:
-    """Fold so many rows into runs, of which a key has one open at a time; return how many there are, as `made[0]` says.
-
-    `open_run` holds the place of each key's open run among the runs, -1 before its first row; `again` counts the rows
-    whose number the row before had.
-    """
-    runs = made[0]
+    """Fold so many rows into runs, of which a key has one open at a time, as `add_row` keeps them."""
     for i in range(count):
-        run = open_run[key[i]]
+        add_row(key[i], seq[i], size[i], made, open_run, run_key, start, end, again, total)
+    return count
+
+
+def _fold_wanted(
+    count: int,
+    name: Ints | Small,
+    seq: Ints,
+    size: Ints,
+    starts: Ints,
+    ends: Ints,
+    made: Ints,
+    open_run: Ints,
+    run_key: Ints,
+    start: Ints,
+    end: Ints,
+    again: Ints,
+    total: Ints,
+) -> int:
+    """Fold the rows whose number is in the range of their name, under twice the name, or behind it, under one more."""
+    for i in range(count):
         number = seq[i]
-        if run >= 0 and number == end[run]:
-            end[run] = number + 1
-        elif run >= 0 and number == end[run] - 1:  # the last one again
-            again[run] += 1
-        else:
-            run = open_run[key[i]] = runs
-            run_key[run] = key[i]
-            start[run] = number
-            end[run] = number + 1
-            again[run] = 0
-            total[run] = 0
-            runs += 1
-        total[run] += size[i]
-    made[0] = runs
-    return runs
+        if number >= starts[name[i]]:
+            key = 2 * name[i] + (1 if number >= ends[name[i]] else 0)
+            add_row(key, number, size[i], made, open_run, run_key, start, end, again, total)
+    return count
 
 
-_RUNS_OF_ROWS = Loop(_fold_rows)
+_RUNS_OF_ROWS = Loop(_fold_rows, (add_row,))
+_RUNS_IN_RANGES = Loop(_fold_wanted, (add_row,))
 
 
 def _no_runs(rows: int, keys: int) -> tuple[Ints, ...]:
@@ -231,16 +284,16 @@ class _Runs:
         """Return the runs of each of `keys` keys: rows of it in their order, each number as before or one more."""
         count, state = len(key), _no_runs(len(key), keys)
         _RUNS_OF_ROWS(count, count, only_read(key), only_read(seq), only_read(size), *state)
-        return cls._of_state(*state)
+        return cls.of_state(*state)
 
     @classmethod
-    def of_blocks(cls, blocks: Blocks, names: Sequence[str], keys: int) -> _Runs | None:
-        """Return the same of columns that are not decoded yet: keys, numbers, bytes; None where they cannot be so."""
+    def of_blocks(cls, blocks: Blocks, keys: int) -> _Runs | None:
+        """Return the same of rows that are not decoded yet; None where they cannot be so."""
         state = _no_runs(blocks.rows, keys)
-        return cls._of_state(*state) if blocks.fold(_RUNS_OF_ROWS, names, state) else None
+        return cls.of_state(*state) if blocks.fold(_RUNS_OF_ROWS, _COLUMNS, state) else None
 
     @classmethod
-    def _of_state(cls, made: Ints, _: Ints, *found: Ints) -> _Runs:
+    def of_state(cls, made: Ints, _: Ints, *found: Ints) -> _Runs:
         key, start, end, again, total = (values[: made[0]] for values in found)
         return cls(key, start, end, again + (end - start), total)
 
