@@ -156,7 +156,7 @@ def _partial_rows(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> It
 
 
 def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterator[pa.RecordBatch | Folded]:
-    """Yield what is read, small batches put together; a kernel that asks for places gets rows of one file at a time."""
+    """Yield what is read, small batches put together; a kernel that asks for places gets them as they were read."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for split, item, counts in _items(scan, splits):
@@ -185,8 +185,7 @@ _Item = tuple[Split, pa.RecordBatch | Folded | Damage, Mapping[str, int]]
 
 def _items(scan: Scan, splits: Sequence[Split]) -> Iterator[_Item]:
     """Yield what is read of some splits: of small files that can be, of many at once."""
-    apart = scan.reduce is None or not {"_path", "_offset"}.isdisjoint(scan.columns)
-    for name, alike in itertools.groupby(splits, key=lambda split: "" if apart else split.together):
+    for name, alike in itertools.groupby(splits, key=lambda split: split.together):
         group = list(alike)
         if not name or len(group) == 1:
             for split in group:

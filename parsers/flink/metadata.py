@@ -18,22 +18,24 @@ byte only its damage is returned: where decoding stopped, and why.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 
 import pyarrow as pa
 
 from cklog.budgets import budgets, over
-from cklog.engine.scan import Damage, Split, damage_of
+from cklog.engine.scan import Damage, Split, Together, damage_of
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.derived import MOST_KEY_GROUPS, key_groups, operator_id
 from cklog.parsers.flink.elements import coordinated
 from cklog.parsers.flink.handles import Handles
 from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, serialized
 from cklog.parsers.flink.rows import Owner, Row, batch, handle_row, row
+from cklog.progress import portion
 from cklog.storage import open_file
 
 READER = "cklog.parsers.flink.metadata:read"
+TOGETHER = "cklog.parsers.flink.metadata:read_together"
 LINKED = "cklog.parsers.flink.metadata:unread"
 """The reader of metadata that is a link which is not followed."""
 
@@ -42,6 +44,9 @@ UNRELEASED = 7
 
 _MAGIC, _MASTER_MAGIC = "4960672d", "c96b1696"
 _ROWS_AT_ONCE = 1 << 13
+_FEW_BYTES = 64 << 10
+"""A file with more is read alone."""
+
 _BYTES_OF_ROW, _ROWS_HELD = 32, 1 << 18
 """A row of a real file takes more. If rows are smaller, or more, the file is decoded twice, so that they need not be
 held: none is believed before its end."""
@@ -90,14 +95,48 @@ def _record_batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iter
     most = min(_ROWS_HELD, _ROWS_AT_ONCE + len(data) // _BYTES_OF_ROW)
     held = list(islice(found, most))
     if len(held) < most:
-        yield batch(held, columns, split.path)
+        yield batch(held, columns, {split.path: len(held)})
         return
     del held
     for _ in found:
         pass
     found = rows(split, data)
     while held := list(islice(found, _ROWS_AT_ONCE)):
-        yield batch(held, columns, split.path)
+        yield batch(held, columns, {split.path: len(held)})
+
+
+def read_together(splits: Sequence[Split], table: str, columns: tuple[str, ...]) -> Iterator[Together | Split]:
+    """Read small files, many of them as one batch, and hand back the others, and those that are damaged.
+
+    Arrays of a few rows cost as much as of a thousand, and threads wait for each other at every one of them. A
+    `cklog.engine.scan.Gatherer`.
+    """
+    held: list[Row] = []
+    files: dict[str, int] = {}
+    for split in splits:
+        found = _small(split)
+        if found is None:
+            yield split
+            continue
+        held += found
+        files[split.path] = len(found)
+        if len(held) >= _ROWS_AT_ONCE:
+            yield Together(batch(held, columns, files), files)
+            held, files = [], {}
+    if held:
+        yield Together(batch(held, columns, files), files)
+
+
+def _small(split: Split) -> list[Row] | None:
+    """Return the rows of a small file that is as it was listed; None where it has to be read with more care."""
+    if split.size > min(_FEW_BYTES, budgets().metadata):
+        return None
+    try:
+        with portion(split.cost()), open_file(split.uri) as file:
+            data: bytes = file.read(split.size + 1)
+        return [*rows(split, data)] if len(data) == split.size else None
+    except (OSError, ValueError, pa.ArrowException, Malformed, UnknownVersion):  # which reading it alone will tell
+        return None
 
 
 def rows(split: Split, data: bytes) -> Iterator[Row]:

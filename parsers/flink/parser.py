@@ -36,7 +36,7 @@ from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.derived import operator_id
 from cklog.parsers.flink.job_log import job_log, last_restore
-from cklog.parsers.flink.metadata import LINKED, READER
+from cklog.parsers.flink.metadata import LINKED, READER, TOGETHER
 from cklog.storage import Root
 
 MAGIC = bytes.fromhex("4960672d")
@@ -197,7 +197,9 @@ class Flink(Format):
                     continue
                 uri = self._root.uri(path)
                 follow = self._root.follow_links
-                yield Split(uri, path, READER, start=0, end=size, size=size, maps=maps, follow_links=follow)
+                yield Split(
+                    uri, path, READER, start=0, end=size, size=size, maps=maps, follow_links=follow, together=TOGETHER
+                )
 
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
         """Return the metadata files as one row of the answer's inputs; `rows` is what they held together."""

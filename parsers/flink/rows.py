@@ -85,14 +85,14 @@ def handle_row(
     return (*cells, none, none, none, none, none, none, none, detail, form, offsets, at)
 
 
-def batch(rows: Sequence[Row], columns: tuple[str, ...], path: str) -> pa.RecordBatch:
-    """Turn rows of the metadata file `path` into a record batch of `columns`."""
+def batch(rows: Sequence[Row], columns: tuple[str, ...], files: Mapping[str, int]) -> pa.RecordBatch:
+    """Turn rows of metadata files, which have so many each, one file behind the other, into a record batch."""
     cells = dict(zip(FIELDS, zip(*rows, strict=True), strict=True))
     arrays = []
     for name in columns:
         if name == "_path":
-            index = pa.array(np.zeros(len(rows), np.int32))
-            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([path])))
+            index = np.repeat(np.arange(len(files), dtype=np.int32), [*files.values()])
+            arrays.append(pa.DictionaryArray.from_arrays(pa.array(index), pa.array([*files], pa.string())))
         else:
             kind = pa.int64() if name == "_offset" else SNAPSHOTS.field(name).type
             empty = cells[name].count(None) == len(rows)  # most columns of most files

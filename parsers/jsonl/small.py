@@ -23,7 +23,7 @@ MOST_BYTES = 64 << 10
 def read_together(splits: Sequence[Split], table: str, columns: tuple[str, ...]) -> Iterator[Together | Split]:
     """Yield the rows of plain files, many at once, and the splits of those that have to be read alone."""
     shape = shape_of(splits[0].path, table, columns, trusted=True)
-    if shape.flat is None:
+    if shape.flat is None or not {"_path", "_offset"}.isdisjoint(columns):
         yield from splits
         return
     whole: list[tuple[Split, bytes]] = []

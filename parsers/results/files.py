@@ -130,7 +130,9 @@ def _list_files(root: Root) -> tuple[Root, list[FileEntry]]:
 def _split_row_groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
     """Cut a Parquet file into splits of row groups; one that cannot be read gets a split without any."""
     try:
-        return [replace(split, reader=READER, folding="") for split in row_groups(uri, entry.path, entry.size, step, None)]
+        return [
+            replace(split, reader=READER, folding="") for split in row_groups(uri, entry.path, entry.size, step, None)
+        ]
     except UNREADABLE:
         empty = Split(uri=uri, path=entry.path, reader=READER, start=0, end=0, size=entry.size, listed=entry.size)
         return [empty]  # its task reports why it cannot be read
