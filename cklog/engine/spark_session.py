@@ -47,6 +47,12 @@ shuffle partitions is its own: adaptive planning makes as few of them as the row
 """
 
 
+_EXECUTOR_FLAGS = "spark.executor.extraJavaOptions"
+
+_QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Executors of a cluster hand over a few rows, and would spend as much on optimizing that as on the rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
     """Which Spark: the options `--master`, `--remote`, `--spark-conf K=V`.
@@ -143,7 +149,7 @@ class StartedSession:
             from pyspark.sql import SparkSession
 
             builder = SparkSession.builder
-            for key, value in conf.items():
+            for key, value in (conf if local else _flags_of_executors() | conf).items():
                 builder = builder.config(key, value)
             return builder.getOrCreate()
 
@@ -200,6 +206,14 @@ def _give_up_after(session: Any, seconds: float) -> None:
     policy = DefaultPolicy(max_retries=retries, max_backoff=int(_LONGEST_WAIT * 1000))  # from 50 ms, four times each
     session.client.set_retry_policies([policy])
     warnings.filterwarnings("ignore", module=r"pyspark\.sql\.connect\.client\.retries")  # the error says it, too
+
+
+def _flags_of_executors() -> dict[str, str]:
+    """Return the setting for executors' JVMs: ours before what the cluster's own defaults say, which so wins."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return {_EXECUTOR_FLAGS: f"{_QUICK_START} {SparkConf().get(_EXECUTOR_FLAGS, '')}".strip()}
 
 
 def _not_taken(session: Any, conf: Mapping[str, str], remote: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,37 @@ def test_a_driver_on_a_loopback_address_is_not_found_and_that_is_told(far: tuple
     assert code == 2
     assert "no executor took a task within 20 s" in err
     assert "spark.driver.host" in err
+
+
+FLAGS = "spark.executor.extraJavaOptions"
+TELL_FLAGS = f"""
+import sys
+from cklog.engine.spark_session import SparkOptions, StartedSession
+started = StartedSession(SparkOptions(master=sys.argv[1], conf=tuple(tuple(one.split("=", 1)) for one in sys.argv[2:])))
+print(started.session.conf.get("{FLAGS}"))
+started.close()
+"""
+
+
+def test_flags_that_a_cluster_gives_its_executors_stand_behind_ours(tmp_path: Path) -> None:
+    """So they win where both say something; and what `--spark-conf` says is all that is said."""
+    defaults = tmp_path / "conf"
+    defaults.mkdir()
+    (defaults / "spark-defaults.conf").write_text(f"{FLAGS} -Dtheirs=1 -XX:TieredStopAtLevel=4\n")
+
+    def told(url: str, conf_dir: Path, *options: str) -> str:
+        ended = subprocess.run(
+            [sys.executable, "-c", TELL_FLAGS, url, *options],
+            cwd=REPOSITORY,
+            env={**os.environ, "SPARK_CONF_DIR": str(conf_dir)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        return ended.stdout.strip()
+
+    with cluster(tmp_path) as url:
+        assert told(url, tmp_path / "none") == "-XX:TieredStopAtLevel=1"
+        assert told(url, defaults) == "-XX:TieredStopAtLevel=1 -Dtheirs=1 -XX:TieredStopAtLevel=4"
+        assert told(url, defaults, f"{FLAGS}=-Dmine=1") == "-Dmine=1"
