@@ -29,7 +29,8 @@ class MapEntries(NamedTuple):
 def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     """Return each string as an index into the sorted distinct values, and those values.
 
-    The codes depend neither on the order of the rows nor on how the column is encoded.
+    The codes depend neither on the order of the rows nor on how the column is encoded: of rows that were filtered, a
+    dictionary may still hold what none of them has.
 
     >>> index, names = codes(pa.chunked_array([["b", "a", "b"]]))
     >>> index.tolist(), names
@@ -40,11 +41,13 @@ def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
-    values = array.dictionary.to_pylist()
-    ordered = sorted(set(values))
+    values, row = array.dictionary.to_pylist(), array.indices.to_numpy(zero_copy_only=False)
+    used = np.zeros(len(values), np.bool_)
+    used[row] = True
+    ordered = sorted({value for value, some in zip(values, used.tolist(), strict=True) if some})
     rank = {value: i for i, value in enumerate(ordered)}
-    to = np.array([rank[value] for value in values] or [0], np.int64)
-    index: Ints = to[array.indices.to_numpy(zero_copy_only=False)]
+    to = np.array([rank.get(value, -1) for value in values] or [0], np.int64)
+    index: Ints = to[row]
     return index, ordered
 
 

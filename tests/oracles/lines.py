@@ -331,3 +331,17 @@ def _record(name: str, checkpoint: int, time: int, row: dict[str, dict[str, int]
 def _split(name: str) -> tuple[str, int]:
     operator, _, number = name.rpartition("/")
     return operator, int(number)
+
+
+Island = tuple[Any, ...]
+
+
+def islands_of(records: list[tuple[Any, int, int | None]]) -> list[Island]:
+    """(key, from, to, rows, bytes) of every island, one number after the other."""
+    found: list[list[Any]] = []
+    for key, seq in sorted({(key, seq) for key, seq, _ in records}):
+        sizes = [size or 0 for k, s, size in records if (k, s) == (key, seq)]
+        if not found or found[-1][0] != key or found[-1][2] != seq:
+            found.append([key, seq, seq, 0, 0])
+        found[-1][2:] = [seq + 1, found[-1][3] + len(sizes), found[-1][4] + sum(sizes)]
+    return [tuple(island) for island in found]

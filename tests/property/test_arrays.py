@@ -1,4 +1,4 @@
-"""Sorting by packed keys and taking rows, against numpy's and Arrow's own."""
+"""Sorting by packed keys, taking rows, codes of texts, against numpy's and Arrow's own, and their definition."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklog.arrays.columns import codes
 from cklog.arrays.order import stable_order, taken
 
 BIGGEST = 2**63 - 1
@@ -38,3 +39,24 @@ def test_rows_taken_are_those_rows(rows: list[int], chunks: int) -> None:
     rows = [row % len(table) for row in rows]
     every = table.to_pylist()
     assert taken(table, np.array(rows, np.int64)).to_pylist() == [every[row] for row in rows]
+
+
+texts = st.lists(st.sampled_from(["a", "b", "", "ä", "zz"]), max_size=9)
+
+
+@given(st.lists(texts, max_size=3), st.booleans(), st.lists(st.booleans(), min_size=27, max_size=27))
+def test_codes_are_places_among_the_texts_that_some_row_has(
+    chunks: list[list[str]], coded: bool, kept: list[bool]
+) -> None:
+    """Of rows that are filtered a dictionary keeps the texts of all; one may also have a text twice."""
+    column = pa.chunked_array([pa.array(chunk, pa.string()) for chunk in chunks], pa.string())
+    if coded:
+        words = pa.array(["zz", "never", "a", "b", "", "ä", "a"])
+        rows = [pa.array([words.to_pylist().index(text) for text in chunk], pa.int32()) for chunk in chunks]
+        kind = pa.dictionary(pa.int32(), pa.string())
+        column = pa.chunked_array([pa.DictionaryArray.from_arrays(row, words) for row in rows], kind)
+    column = column.filter(pa.array(kept[: len(column)], pa.bool_()))
+    found = column.to_pylist()
+    index, names = codes(column)
+    assert names == sorted(set(found))
+    assert [names[i] for i in index.tolist()] == found

@@ -22,12 +22,12 @@ from cklog.engine.local import LocalEngine
 from cklog.engine.scan import DAMAGE_LISTED, BlockKernel, Damage, Folded, Kernel, Reduce, Scan
 from cklog.parsers.tables.parquet import fold, row_groups
 from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, columns, in_ranges, runs
+from tests.builders.native import any_numbers, log_channels, parquet_logs, sequence_numbers
 from tests.loop_forms import forced
-from tests.property.parsers.test_parquet_loops import any_numbers, files, names, numbers
-from tests.property.runs.test_channel_logs import islands_of
+from tests.oracles.lines import islands_of
 
 MOST = 2**63 - 1
-bounds = st.dictionaries(names, st.tuples(numbers, numbers), max_size=3)
+bounds = st.dictionaries(log_channels, st.tuples(sequence_numbers, sequence_numbers), max_size=3)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,7 +59,7 @@ def wrapped(island: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*island[:-1], (island[-1] + 2**63) % 2**64 - 2**63)
 
 
-@given(files() | files(any_numbers))
+@given(parquet_logs() | parquet_logs(any_numbers))
 def test_runs_are_the_islands_of_each_channel(data: bytes) -> None:
     rows = rows_of(data)
     found, damage, records = scanned(data, runs, RUNS, RUNS_REDUCE)
@@ -70,7 +70,7 @@ def test_runs_are_the_islands_of_each_channel(data: bytes) -> None:
     assert records == sum(map(is_intact, rows))
 
 
-@given(files() | files(any_numbers), bounds)
+@given(parquet_logs() | parquet_logs(any_numbers), bounds)
 def test_ranges_keep_what_is_wanted_and_the_end_behind_it(data: bytes, spans: dict[str, tuple[int, int]]) -> None:
     rows = [row for row in rows_of(data) if is_intact(row)]
     low = {name: min(span) for name, span in spans.items()}
@@ -88,7 +88,7 @@ def test_ranges_keep_what_is_wanted_and_the_end_behind_it(data: bytes, spans: di
     assert records == len(rows)
 
 
-@given(files(), st.data())
+@given(parquet_logs(), st.data())
 def test_a_changed_byte_tells_the_same_as_of_a_batch(data: bytes, draw: st.DataObject) -> None:
     at = draw.draw(st.integers(4, max(len(data) - 9, 4)))
     changed = data[:at] + bytes([draw.draw(st.integers(0, 255))]) + data[at + 1 :]

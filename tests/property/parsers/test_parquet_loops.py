@@ -21,42 +21,10 @@ from cklog.parsers.tables.parquet import READER, read
 from cklog.parsers.tables.parquet_columns import stored_pages
 from cklog.parsers.tables.parquet_headers import AT, TYPE, VALUES
 from cklog.parsers.tables.parquet_loops import inflate_snappy, read_literal, read_varint, unpack_runs
+from tests.builders.native import any_numbers, parquet_logs
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
-names = st.sampled_from(["a", "b/0->c/1", "", "é", "x" * 40])
-numbers = st.integers(0, 9) | st.integers(0, 2**62)
-any_numbers = numbers | st.sampled_from([-1, -(2**63), 2**63 - 1, 2**63 - 2])
-
-
-@st.composite
-def files(draw: st.DrawFn, numbers: st.SearchStrategy[int] = numbers) -> bytes:
-    """A channel log as one of the ways of writing it has it."""
-    nulls = draw(st.booleans())
-    rows = draw(st.lists(st.tuples(names, numbers, st.none() | numbers if nulls else numbers), max_size=60))
-    rows = rows * draw(st.sampled_from([1, 1, 40]))
-    required = draw(st.booleans()) and not nulls
-    schema = pa.schema(
-        [pa.field(name, kind, nullable=not required) for name, kind in (("channel", pa.string()), ("seq", pa.int64()))]
-        + [pa.field("bytes", pa.int64(), nullable=not required)]
-    )
-    table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        table,
-        sink,
-        row_group_size=draw(st.sampled_from([7, 50, 1000])),
-        compression=draw(st.sampled_from(["none", "snappy", "zstd", "gzip", "lz4"])),
-        use_dictionary=draw(st.sampled_from([True, True, False, ["channel"], ["seq"]])),
-        data_page_version=draw(st.sampled_from(["1.0", "1.0", "2.0"])),
-        data_page_size=draw(st.sampled_from([1, 64, 1 << 20])),
-        write_batch_size=draw(st.sampled_from([1, 8, 1024])),
-        dictionary_pagesize_limit=draw(st.sampled_from([16, 1 << 20])),
-        write_page_checksum=draw(st.booleans()),
-        write_statistics=draw(st.booleans()),
-    )
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
 
 
 def told(data: bytes, form: str) -> list[Any]:
@@ -80,14 +48,14 @@ def told(data: bytes, form: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", LOOPS)
-@given(files())
+@given(parquet_logs())
 def test_the_rows_are_those_that_were_written(form: str, data: bytes) -> None:
     expected = [tuple(row.values()) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
     assert told(data, form) == expected
 
 
 @pytest.mark.parametrize("form", LOOPS)
-@given(files(any_numbers))
+@given(parquet_logs(any_numbers))
 def test_numbers_that_may_not_be_are_told(form: str, data: bytes) -> None:
     rows = [tuple(row.values()) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
     wrong = [any(one is not None and not 0 <= one < 2**63 - 1 for one in row[1:]) for row in rows]
@@ -226,7 +194,7 @@ def _with_a_byte(data: bytes, draw: st.DataObject) -> bytes:
     return data[:at] + bytes([draw.draw(st.integers(0, 255))]) + data[at + 1 :]
 
 
-@given(files(), st.data())
+@given(parquet_logs(), st.data())
 def test_a_changed_byte_tells_the_same_in_either_way(data: bytes, draw: st.DataObject) -> None:
     at = draw.draw(st.integers(4, max(len(data) - 9, 4)))
     byte = draw.draw(st.integers(0, 255))

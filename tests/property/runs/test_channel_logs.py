@@ -18,6 +18,7 @@ from cklog.engine.scan import Reduce
 from cklog.model.schemas import MESSAGES
 from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, in_ranges, runs
 from tests.loop_forms import FORMS, forced
+from tests.oracles.lines import Island, islands_of
 
 
 @pytest.fixture(params=FORMS, scope="module", autouse=True)
@@ -27,7 +28,6 @@ def form(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 Row = tuple[str, int, int | None, int | None]
-Island = tuple[Any, ...]
 
 
 def batch_of(rows: list[Row], coded: bool = False) -> pa.RecordBatch:
@@ -38,17 +38,6 @@ def batch_of(rows: list[Row], coded: bool = False) -> pa.RecordBatch:
     words = pa.array(["never", *sorted({row[0] for row in rows}, reverse=True), "a"])
     codes = pa.array([words.to_pylist().index(row[0]) for row in rows], pa.int32())
     return batch.set_column(0, "channel", pa.DictionaryArray.from_arrays(codes, words))
-
-
-def islands_of(records: list[tuple[Any, int, int | None]]) -> list[Island]:
-    """(key, from, to, rows, bytes) of every island, one number after the other."""
-    found: list[list[Any]] = []
-    for key, seq in sorted({(key, seq) for key, seq, _ in records}):
-        sizes = [size or 0 for k, s, size in records if (k, s) == (key, seq)]
-        if not found or found[-1][0] != key or found[-1][2] != seq:
-            found.append([key, seq, seq, 0, 0])
-        found[-1][2:] = [seq + 1, found[-1][3] + len(sizes), found[-1][4] + sum(sizes)]
-    return [tuple(island) for island in found]
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> list[Island]:

@@ -258,6 +258,11 @@ def test_other_events_and_tokens_without_a_name(tmp_path: Path) -> None:
     assert (code, list(findings)) == (0, ["bad-token"])
     assert findings["bad-token"].startswith("2 token events")
     assert found["rounds"] == asked(CHAIN)[1]["rounds"]
+    (log,) = [path for path in (folder / "system").iterdir() if path.name != "more.jsonl"]
+    (folder / "system" / "more.jsonl").write_bytes(b"")
+    with log.open("a") as file:  # in the file of the others
+        file.write("".join(json.dumps(record) + "\n" for record in (*other, *bad)))
+    assert asked(folder)[1]["rounds"] == found["rounds"]
 
 
 def test_as_of_leaves_out_what_came_later() -> None:
