@@ -29,8 +29,8 @@ COLUMNS = "{channel: 'VARCHAR', seq: 'BIGINT', time: 'BIGINT', bytes: 'BIGINT'}"
 SMALL = 100_000
 
 
-def cklog_islands(name: str, warm: str, folder: str) -> None:
-    """Islands of every channel; tells the rows read."""
+def cklog_islands(name: str, warm: str, folder: str, times: str = "1") -> None:
+    """Islands of every channel, the mean of so many queries after a first; tells the rows read."""
     from cklog.engine.scan import Scan
     from cklog.model.options import SPLIT_BYTES
     from cklog.parsers.native.parser import Native
@@ -49,7 +49,7 @@ def cklog_islands(name: str, warm: str, folder: str) -> None:
         return sum(chosen.run(scan).records.values())
 
     with engine(name) as chosen:
-        counted(lambda: rows(folder, chosen), warm=lambda: rows(warm, chosen))
+        counted(lambda: rows(folder, chosen), warm=lambda: rows(warm, chosen), times=int(times))
 
 
 def duckdb_query(query: str, warm: str, folder: str) -> None:
@@ -151,7 +151,8 @@ def workers(room: Room, sizes: Sequence[Logs]) -> Iterator[Row]:
             cluster(Path(one), 1) as single,
             cluster(Path(two), 2) as double,
         ):
-            ours = [work(who, cklog_islands, url, folder, folder) for who, url in (("one", single), ("two", double))]
+            clusters = (("one", single), ("two", double))
+            ours = [work(who, cklog_islands, url, folder, folder, 3) for who, url in clusters]
             runs = room.pairs_of(*ours, pairs=5)
         runs.count()
         cells = [f"{runs.median(who, 'wall'):.1f}" for who in runs.costs]

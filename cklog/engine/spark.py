@@ -42,7 +42,8 @@ _META = pa.schema(
 _RECORDS = "records"
 """What the row says that counts intact records, in the place of a damage's id."""
 
-_MOST_TASKS = 4096
+_MANY_TASKS, _MOST_TASKS = 64, 4096
+"""Of more than many, a task takes two: beside the tenth of a second that its work takes, each costs the JVMs a fortieth."""
 
 
 class SparkEngine:
@@ -132,7 +133,7 @@ def rows_of_tasks(scan: Scan) -> pa.Table:
     What travels with the function that reads them comes to every task: of 100,000 files that is most of what it does.
     """
     tasks = [*tasks_of(scan.splits)]
-    held = -(-len(tasks) // _MOST_TASKS)
+    held = max(-(-len(tasks) // _MOST_TASKS), 1 + (len(tasks) > _MANY_TASKS))
     rows = [tasks[i : i + held] for i in range(0, len(tasks), held)]
     return pa.table({"task": range(len(rows)), "splits": [pickle.dumps(row) for row in rows]})
 

@@ -128,3 +128,10 @@ def test_a_task_of_spark_gets_its_own_splits_and_no_others(tmp_path: Path) -> No
     assert [split.path for split in got] == [f"{n:04}.jsonl" for n in range(_FILES)] + [str(n) for n in range(9000)]
     sizes = [len(row) for row in rows["splits"].to_pylist()]
     assert max(sizes) < sum(sizes) / 4
+
+
+def test_many_tasks_take_two_splits_each() -> None:
+    """Few are not put together: each may have a core of its own."""
+    for count, expected in ((64, 64), (65, 33), (4096, 2048), (8194, 2732)):
+        large = tuple(Split(str(n), str(n), READER, 0, 1 << 26, 1 << 26) for n in range(count))
+        assert rows_of_tasks(_scan(large, ("channel",), [])).num_rows == expected
