@@ -43,7 +43,7 @@ _RECORDS = "records"
 """What the row says that counts intact records, in the place of a damage's id."""
 
 _MANY_TASKS, _MOST_TASKS = 64, 4096
-"""Of more than many, a task takes two: beside the tenth of a second that its work takes, each costs the JVMs a fortieth."""
+"""Of more than many, a task takes two splits: beside a tenth of a second of work each costs the JVMs a fortieth."""
 
 
 class SparkEngine:
