@@ -98,10 +98,10 @@ class Loop:
 def _kind(one: Any) -> object:
     """Return what machine code depends on of an argument: an array, a number, machine code itself, a tuple of these."""
     if isinstance(one, np.ndarray):
-        return one.dtype.num, one.flags.writeable, one.flags.contiguous
+        return one.dtype.num, one.ndim, one.flags.writeable, one.flags.contiguous
     if isinstance(one, tuple):
         return tuple([_kind(each) for each in one])
-    return one if callable(one) else int
+    return one if callable(one) else type(one)
 
 
 def only_read(values: NDArray[A]) -> NDArray[A]:

@@ -47,7 +47,7 @@ shuffle partitions is its own: adaptive planning makes as few of them as the row
 """
 
 
-_EXECUTOR_FLAGS = "spark.executor.extraJavaOptions"
+_EXECUTOR_FLAGS = "spark.executor.defaultJavaOptions"
 
 _QUICK_START = "-XX:TieredStopAtLevel=1"
 """Executors of a cluster hand over a few rows, and would spend as much on optimizing that as on the rest."""
@@ -209,7 +209,7 @@ def _give_up_after(session: Any, seconds: float) -> None:
 
 
 def _flags_of_executors() -> dict[str, str]:
-    """Return the setting for executors' JVMs: ours before what the cluster's own defaults say, which so wins."""
+    """Return the setting for executors' JVMs: ours before what the cluster says, here or elsewhere, which so wins."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()

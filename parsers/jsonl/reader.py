@@ -25,7 +25,6 @@ from cklog.parsers.jsonl.stream import ByteStream, whole_lines
 from cklog.parsers.jsonl.template import ColumnKind
 from cklog.parsers.jsonl.walk import count_lines
 from cklog.parsers.tables.records import (
-    PSEUDO,
     UNSEALED,
     NotARecord,
     as_record,
@@ -107,8 +106,7 @@ def flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
     """Return the fields for the vectorised decoder; None if the table has columns that only the slow reader fills."""
     if any(pa.types.is_float64(f.type) or (pa.types.is_map(f.type) and member_of(f) == f.name) for f in schema):
         return None
-    fields = [schema.field(name) for name in columns if name not in PSEUDO]
-    flat = [f for f in fields if not pa.types.is_map(f.type)]
+    flat = [f for f in schema if not pa.types.is_map(f.type)]
     found: Fields = tuple((f.name, _kind_of_column(f)) for f in flat)
     return (*found, ("_offset", "int64")) if "_offset" in columns else found
 
@@ -186,6 +184,11 @@ def _batch_of_columns(shape: Shape, start: int, found: pa.RecordBatch) -> pa.Rec
             arrays.append(found.column(name))
         else:
             arrays.append(pa.nulls(rows, shape.schema.field(name).type))
+    unasked = [f.name for f in shape.schema if f.name not in shape.columns]  # but a record has to have them
+    if unasked and (
+        not {*unasked} <= {*found.schema.names} or any(True for _ in faults(found.select(unasked), shape.schema))
+    ):
+        return None
     batch = pa.RecordBatch.from_arrays(arrays, list(shape.columns))
     return None if any(True for _ in faults(batch, shape.schema)) else batch
 

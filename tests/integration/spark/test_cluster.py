@@ -58,7 +58,7 @@ def test_a_driver_on_a_loopback_address_is_not_found_and_that_is_told(far: tuple
     assert "spark.driver.host" in err
 
 
-FLAGS = "spark.executor.extraJavaOptions"
+FLAGS = "spark.executor.defaultJavaOptions"
 TELL_FLAGS = f"""
 import sys
 from cklog.engine.spark_session import SparkOptions, StartedSession

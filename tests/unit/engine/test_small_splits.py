@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Reduce, Scan, Split
 from cklog.engine.spark import rows_of_tasks
 from cklog.parsers.jsonl.reader import READER
-from cklog.parsers.jsonl.small import TOGETHER
+from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
 
 _PARTIAL = pa.schema([("channel", pa.string()), ("rows", pa.int64())])
 _FILES = 3000
@@ -135,3 +136,26 @@ def test_many_tasks_take_two_splits_each() -> None:
     for count, expected in ((64, 64), (65, 33), (4096, 2048), (8194, 2732)):
         large = tuple(Split(str(n), str(n), READER, 0, 1 << 26, 1 << 26) for n in range(count))
         assert rows_of_tasks(_scan(large, ("channel",), [])).num_rows == expected
+
+
+@pytest.mark.parametrize("lines", [4, 4000])
+@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.parametrize("reduced", [True, False])
+@pytest.mark.parametrize("wrong", [{}, {"seq": -1}, {"seq": "2"}, {"seq": None}])
+def test_what_a_record_has_to_have_is_looked_at_though_nobody_asks(
+    tmp_path: Path, lines: int, files: int, reduced: bool, wrong: dict[str, object]
+) -> None:
+    """However large the file is, and whether others lie beside it: of each its third line is no record."""
+    splits = []
+    for number in range(files):
+        rows: list[dict[str, object]] = [{"channel": "a/0->b/0", "seq": n} for n in range(lines)]
+        rows[2] = {"channel": "a/0->b/0", **wrong}
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        size = path.stat().st_size
+        together = TOGETHER if size <= MOST_BYTES else ""
+        splits.append(Split(str(path), path.name, READER, 0, size, size, together=together))
+    scan = _scan(tuple(splits), ("channel",), [])
+    found = LocalEngine().run(scan if reduced else replace(scan, reduce=None))
+    assert [damage.id for damage in found.damage] == ["bad-record"] * files
+    assert sum(found.records.values()) == files * (lines - 1)
