@@ -130,7 +130,7 @@ def _read_row_groups(
     members = {member_of(f): f.name for f in schema if f.name in columns}
     present = [name for name in stored if name in members]
     file = ParquetRows(handle, metadata, split.path, present, texts)
-    if len(present) != len(columns) or not all(_holds_any(schema.field(name)) for name in columns):
+    if not {*columns} <= {*present} or not all(_holds_any(schema.field(name)) for name in columns):
         kernel = None
     row = sum(metadata.row_group(i).num_rows for i in range(split.start))
     fits: pa.Schema | None = None  # of batches that need no shaping

@@ -219,7 +219,10 @@ def batches_of(
         if kernel is None or blocks is None:
             yield pa.RecordBatch.from_arrays([column.take(count) for column in columns], names=names)
             continue
-        part = kernel.blocks(blocks)
+        try:
+            part = kernel.blocks(blocks)
+        except (OSError, ValueError, pa.ArrowException) as error:  # which of reading would be damage
+            raise AssertionError(f"a kernel failed: {error}") from error
         if part is None:
             raise NotHere
         yield Folded(part, count)

@@ -20,6 +20,7 @@ from cklog.arrays.loops import Loop
 from cklog.arrays.types import Ints
 from cklog.engine.local import LocalEngine
 from cklog.engine.scan import DAMAGE_LISTED, BlockKernel, Damage, Folded, Kernel, Reduce, Scan
+from cklog.parsers.tables import parquet
 from cklog.parsers.tables.parquet import fold, row_groups
 from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, columns, in_ranges, runs
 from tests.builders.native import any_numbers, log_channels, parquet_logs, sequence_numbers
@@ -35,9 +36,12 @@ def compiled() -> Any:
     yield from forced("compiled")
 
 
-def scanned(data: bytes, kernel: Kernel, schema: pa.Schema, reduce: Reduce) -> tuple[list[Any], list[Any], int]:
-    """Rows of the reduced table in order, what is damaged, and how many rows are intact."""
-    with TemporaryDirectory() as folder:
+def scanned(
+    data: bytes, kernel: Kernel, schema: pa.Schema, reduce: Reduce, at_once: int = 1 << 20
+) -> tuple[list[Any], list[Any], int]:
+    """Rows of the reduced table in order, what is damaged, and how many rows are intact; folded so many at once."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "_BATCH_ROWS", at_once)
         path = Path(folder, "0.parquet")
         path.write_bytes(data)
         splits = tuple(row_groups(str(path), "0.parquet", len(data), 1 << 10, None))
@@ -59,10 +63,11 @@ def wrapped(island: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*island[:-1], (island[-1] + 2**63) % 2**64 - 2**63)
 
 
-@given(parquet_logs() | parquet_logs(any_numbers))
-def test_runs_are_the_islands_of_each_channel(data: bytes) -> None:
+@given(parquet_logs() | parquet_logs(any_numbers), st.sampled_from([5, 1 << 20]))
+def test_runs_are_the_islands_of_each_channel(data: bytes, at_once: int) -> None:
+    """Also where a row group comes in pieces, of which one is left to Arrow when others are folded already."""
     rows = rows_of(data)
-    found, damage, records = scanned(data, runs, RUNS, RUNS_REDUCE)
+    found, damage, records = scanned(data, runs, RUNS, RUNS_REDUCE, at_once)
     assert found == sorted(map(wrapped, islands_of([row for row in rows if is_intact(row)])))
     wrong = [("bad-record", i, 1) for i, row in enumerate(rows) if not is_intact(row)]
     assert damage[:DAMAGE_LISTED] == wrong[:DAMAGE_LISTED]
@@ -133,6 +138,33 @@ def test_rows_with_what_they_are_not_come_as_batches(tmp_path: Path) -> None:
     (split,) = row_groups(str(path), path.name, path.stat().st_size, 1 << 30, None)
     (damage,) = [item for item in fold(runs, split, "events", ("event", "seq")) if isinstance(item, Damage)]
     assert damage.id == "bad-record"
+
+
+def test_behind_pieces_that_are_folded_the_rest_is_read_by_arrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number that may not be, without a dictionary that tells of it, in the third of four pieces."""
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 100)
+    path, seq = tmp_path / "0.parquet", [*range(250), -1, *range(251, 400)]
+    table = pa.table({"channel": ["a"] * 400, "seq": seq, "bytes": [1] * 400})
+    pq.write_table(table, path, use_dictionary=["channel"])
+    (split,) = row_groups(str(path), path.name, path.stat().st_size, 1 << 30, None)
+    assert isinstance(runs, BlockKernel)
+    found = [*fold(runs, split, "channels", columns(None))]
+    told = [type(one) if isinstance(one, Damage) else (type(one), one.num_rows) for one in found]
+    assert told == [(Folded, 100), (Folded, 100), Damage, (pa.RecordBatch, 99), (pa.RecordBatch, 100)]
+    assert [one.offset for one in found if isinstance(one, Damage)] == [250]
+
+
+def test_a_kernel_that_fails_is_no_damage_of_the_file(tmp_path: Path) -> None:
+    def failing(blocks: Blocks) -> pa.RecordBatch | None:
+        raise ValueError(f"of {blocks.rows} rows")
+
+    path = tmp_path / "0.parquet"
+    pq.write_table(pa.table({"channel": ["a"], "seq": [1], "bytes": [7]}), path)
+    (split,) = row_groups(str(path), path.name, path.stat().st_size, 1 << 30, None)
+    with pytest.raises(AssertionError, match="a kernel failed: of 1 rows"):
+        [*fold(BlockKernel(lambda batch: batch, failing), split, "channels", columns(None))]
 
 
 def _copy(source: Ints, at: Ints, out: Ints, start: int) -> int:
