@@ -21,6 +21,9 @@ REPOSITORY = Path(__file__).parent.parent
 SAMPLES = REPOSITORY / "sample_logs"
 SHARED = REPOSITORY.parent / "shared" / "data"
 
+sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(REPOSITORY / ".pytest_cache" / "compiled"))
+"""Nothing compiled lies beside a script: `cklog scan sample_logs` tells the bytes of all that is there."""
+
 pytest.register_assert_rewrite("tests.builders", "tests.reading", "tests.oracles", "tests.program")
 
 settings.register_profile("cklog", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)

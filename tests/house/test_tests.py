@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, SAMPLES
 
 TESTS = REPOSITORY / "tests"
 FOLDERS = sorted({path.parent for path in TESTS.rglob("*.py")})
@@ -32,3 +35,13 @@ def test_a_file_is_short_and_takes_nothing_from_a_test(path: Path) -> None:
 def test_each_room_of_unit_tests_is_a_room_of_cklog() -> None:
     rooms = {path.relative_to(TESTS / "unit") for path in FOLDERS if TESTS / "unit" in path.parents}
     assert [room for room in sorted(rooms) if not (REPOSITORY / "cklog" / room).is_dir()] == []
+
+
+def test_nothing_compiled_is_left_beside_the_samples() -> None:
+    """By a script that is imported, here or by one that a test starts, in an environment that says nothing of it."""
+    load = "from tests.conftest import sample_script; sample_script('make_spark_chain'); sample_script('make_meteor')"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    path = os.pathsep.join(map(str, (REPOSITORY, SAMPLES)))
+    before = {*SAMPLES.rglob("*.pyc")}
+    subprocess.run([sys.executable, "-c", load], cwd=REPOSITORY, env=env | {"PYTHONPATH": path}, check=True)
+    assert {*SAMPLES.rglob("*.pyc")} == before
