@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from cklog.isolation import remove_working_directory
+
 
 def keep_memory() -> None:
     """Let Arrow's allocator keep what it frees: giving pages back and faulting them in again is a tenth of a scan.
@@ -15,6 +17,7 @@ def keep_memory() -> None:
 
 def main() -> None:
     """The `cklog` program."""
+    remove_working_directory()
     import signal
     from contextlib import suppress
 

@@ -191,6 +191,7 @@ class Common:
         with told_on_stderr(self.quiet, self.verbose, color), self.run() as run:
             found = ask(run)
             told = [] if self.quiet else run.spoken
+            told += _notes_on_speed() if self.verbose else []
         for line in told:
             print(visible(line), file=sys.stderr)
         following = steps(form)
@@ -224,6 +225,14 @@ class Common:
                 self._printing.put(text, form)
         except OSError as error:
             raise OutputError(f"{self.output}: {error.strerror}") from None
+
+
+def _notes_on_speed() -> list[str]:
+    """Say why loops over rows run without machine code, if they do."""
+    from cklog.arrays.loops import why_not_compiled  # most answers need no arrays, which take long to load
+
+    why = why_not_compiled()
+    return [f"loops over rows run without machine code: {why}"] if why else []
 
 
 def _store_option(text: str) -> tuple[str, str]:

@@ -3,8 +3,9 @@
 Where every row depends on the one before it, a loop says best what is meant, and compiled it is faster than any number
 of vectorised passes. The compiler (Numba) takes a fifth of a second to load, as long as the loop takes for some hundred
 thousand rows; so it is loaded when as many have been seen. What it makes is kept in a folder of the user's own, needs
-no compiler there and lets go of the interpreter lock. Where Numba is not installed every row goes the slow way, to the
-same numbers: integers have 64 bits in either, and sums that need more wrap.
+no compiler there and lets go of the interpreter lock. Where Numba is not installed, or cannot be used
+(`why_not_compiled`), every row goes the slow way, to the same numbers: integers have 64 bits in either, and sums that
+need more wrap.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +22,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cklog.errors import first_line
 
 FEW_ROWS = 1 << 17
 """Rows that a process handles without the compiler, in any one loop."""
@@ -135,9 +139,9 @@ def _compile(
                 warnings.simplefilter("ignore", numba.NumbaExperimentalFeatureWarning)  # machine code is given
                 made.compile(tuple(_machine_type(numba, one) for one in given))
             made.disable_compile()  # it is for these types: so it can be given itself
-        except Exception:  # a full disk, a cache that somebody damaged: numba lets all of it through
+        except Exception as error:  # a full disk, a cache that somebody damaged: numba lets all of it through
             if not cache:
-                raise
+                _reasons.append(first_line(error))
         else:
             return _found_at_once(made) if any(map(callable, given)) else made  # type: ignore[no-any-return]
     return None
@@ -171,15 +175,48 @@ def _is_loaded() -> bool:
 
 @functools.cache
 def _numba() -> Any:
-    """Import the compiler; None where it is not installed, or does not fit the numpy that is."""
+    """Import the compiler; None where it is not installed, does not fit the numpy that is, or is switched off."""
     try:
-        import numba
-    except ImportError:
+        numba = _import_numba()
+    except Exception as error:  # whatever a setting of the environment makes it raise, such as NUMBA_NUM_THREADS=0
+        _reasons.append(first_line(error))
         return None
-    if not os.environ.get(_CACHE):
+    if numba.config.DISABLE_JIT:
+        _reasons.append("NUMBA_DISABLE_JIT is set")
+        return None
+    if not os.path.isabs(os.environ.get(_CACHE, "")):  # machine code of the working directory is not trusted
         numba.config.CACHE_DIR = _cache_folder()
     _keep_arrays()
     return numba
+
+
+def _import_numba() -> Any:
+    """Import Numba such that it never reads `.numba_config.yaml` of the working directory.
+
+    It reads that file when it is imported, and again whenever it compiles.
+    """
+    absent = object()
+    yaml = sys.modules.get("yaml", absent)
+    sys.modules["yaml"] = None  # type: ignore[assignment]  # Numba skips the file if it cannot import a parser for it
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about that file, and about settings that it cannot parse
+            import numba
+    finally:
+        if yaml is absent:
+            del sys.modules["yaml"]
+        else:
+            sys.modules["yaml"] = yaml  # type: ignore[assignment]
+    numba.core.config._config_fname = ""
+    return numba
+
+
+_reasons: list[str] = []
+
+
+def why_not_compiled() -> str:
+    """Say why loops over many rows run without machine code, as a user may want to know; "" where they do not."""
+    return next(iter(_reasons), "")
 
 
 def _keep_arrays() -> None:
@@ -203,7 +240,10 @@ _LARGEST = 32 << 20
 
 def _cache_folder() -> str:
     """Return a folder for machine code that only this user can write to: whoever can decides what runs here. Or ""."""
-    above = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    above = given if os.path.isabs(given) else os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(above):  # no home directory
+        return ""
     folder = os.path.join(above, "cklog", "loops")
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)

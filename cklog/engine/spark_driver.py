@@ -11,18 +11,19 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from cklog.endings import tidy_at_end
 from cklog.engine.spark_errors import cause_in_log, cause_of
 from cklog.errors import EngineError
+from cklog.isolation import DEVNULL, PIPE, child_environment, start_process
 
 _KEEPER = """
 trap "" INT TERM HUP
@@ -58,11 +59,11 @@ class Driver:
         self._take_back = tidy_at_end(self.end)
         for folder in self._folders:
             os.makedirs(folder, mode=0o700)
-        self._keeper = subprocess.Popen(
+        self._keeper = start_process(
             ["/bin/sh", "-c", _KEEPER, "sh", *self._folders],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
             process_group=0,
         )
         self._group = self._keeper.pid
@@ -80,15 +81,20 @@ class Driver:
         options = f"{conf.get(_JAVA_OPTIONS, '')} -XX:-UsePerfData"
         if "-Djava.io.tmpdir=" not in options:
             options += f" -Djava.io.tmpdir={self._folders[0]}"
-        given = SparkConf().setAll([*{**conf, _JAVA_OPTIONS: options.strip()}.items()])
+        given = SparkConf().setAll([*{**absolute_paths(conf), _JAVA_OPTIONS: options.strip()}.items()])
         said, sink = os.pipe()
         words = _Words(said, 2 if told else None, self._give_up)
         words.start()
         self._idle.clear()
         try:
-            with _folders_in_force(self._folders), closing(os.fdopen(sink, "wb")):
+            with _environment_of_jvm(self._folders), closing(os.fdopen(sink, "wb")):
                 # a group that a signal has ended is joined by nobody: the launch fails then
-                kwargs = {"process_group": self._keeper.pid, "stdout": sink, "stderr": sink}
+                kwargs = {
+                    "process_group": self._keeper.pid,
+                    "stdout": sink,
+                    "stderr": sink,
+                    "cwd": self._folders[0],  # of local Python workers, too, which are children of the JVM
+                }
                 gateway = launch_gateway(given, kwargs)
         except Exception as error:  # of a JVM that has ended, or a folder that cannot be written; it says why itself
             raise EngineError(f"Spark did not start: {words.cause() or cause_of(error)}", _LOOK) from error
@@ -198,19 +204,69 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 @contextmanager
-def _folders_in_force(folders: list[str]) -> Iterator[None]:
-    """Have a JVM that is launched inside, and the launch itself, put temporary files into these folders.
+def _environment_of_jvm(folders: list[str]) -> Iterator[None]:
+    """Change the environment while a JVM is launched, which inherits it and hands it to its Python workers.
 
-    By the environment, and not by `spark.local.dir`: executors would have that, too, and have no such folder.
+    Temporary files go into `folders`: by the environment, and not by `spark.local.dir`, which executors on other
+    machines would get, too. Neither Python nor Spark looks for code in the working directory.
     """
-    before, temporary = os.environ.get(_LOCAL_DIRS), tempfile.tempdir
-    os.environ[_LOCAL_DIRS] = ",".join(folders)
+    before, temporary = dict(os.environ), tempfile.tempdir
+    safe = child_environment()
+    paths = {name: os.path.abspath(safe[name]) for name in _DIRECTORIES if safe.get(name)}
+    _replace_environment({"SPARK_HOME": spark_home(), **safe, **paths, _LOCAL_DIRS: ",".join(folders)})
     tempfile.tempdir = folders[0]
     try:
         yield
     finally:
         tempfile.tempdir = temporary
-        if before is None:
-            del os.environ[_LOCAL_DIRS]
-        else:
-            os.environ[_LOCAL_DIRS] = before
+        _replace_environment(before)
+
+
+def _replace_environment(wanted: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted)
+
+
+def spark_home() -> str:
+    """Return the directory of Spark that is installed with pyspark.
+
+    Without `SPARK_HOME`, pyspark would first take the parent of the working directory if that looks like a Spark.
+
+    Raises
+    ------
+    EngineError : pyspark came without Spark, and `SPARK_HOME` does not say where it is
+    """
+    import pyspark
+
+    package = os.path.dirname(os.path.abspath(pyspark.__file__))
+    for place in (os.path.join(package, "spark-distribution"), package, os.path.join(package, "..", "..")):
+        if os.path.isfile(os.path.join(place, "bin", "spark-submit")):
+            return os.path.normpath(place)
+    raise EngineError("pyspark is installed without Spark", "set SPARK_HOME to the directory of a Spark installation")
+
+
+def absolute_paths(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return settings in which paths do not depend on the working directory, which is another one in the JVM.
+
+    >>> absolute_paths({"spark.jars": "s3://b/a.jar,/b.jar", "spark.app.name": "x"})
+    {'spark.jars': 's3://b/a.jar,/b.jar', 'spark.app.name': 'x'}
+    """
+    lists = {name: text.split(_PATH_SETTINGS[name]) for name, text in conf.items() if name in _PATH_SETTINGS}
+    found = {name: _PATH_SETTINGS[name].join(map(_absolute, places)) for name, places in lists.items()}
+    return {**conf, **found}
+
+
+def _absolute(path: str) -> str:
+    return path if not path or urlsplit(path).scheme else os.path.abspath(path)
+
+
+_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "JAVA_HOME", "HADOOP_HOME", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Variables that the user may have set to relative paths."""
+
+_PATH_SETTINGS = {
+    **dict.fromkeys(("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"), ","),
+    **dict.fromkeys(("spark.driver.extraClassPath", "spark.driver.extraLibraryPath"), os.pathsep),
+    **dict.fromkeys(("spark.eventLog.dir", "spark.sql.warehouse.dir", "spark.kubernetes.driver.podTemplateFile"), ","),
+}
+"""Settings that hold paths of this machine, with what stands between several."""

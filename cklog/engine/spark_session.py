@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from shutil import which
 from typing import Any
 
 from cklog.endings import temporary_folder
@@ -20,6 +18,7 @@ from cklog.engine.shipping import ship
 from cklog.engine.spark_driver import Driver
 from cklog.engine.spark_errors import cause_of
 from cklog.errors import EngineError
+from cklog.isolation import find_program, run_process
 from cklog.progress import stage
 
 _STOP_SECONDS = 20.0
@@ -141,7 +140,7 @@ class StartedSession:
         if local:
             _require_java()
         master = options.master or f"local[{os.cpu_count() or 1},4]"
-        own = {"spark.app.name": "cklog", "spark.master": master}
+        own = {"spark.app.name": "cklog", "spark.master": master, "spark.executorEnv.PYTHONSAFEPATH": "1"}
         conf = {**own, **_QUIET, **(_ON_ONE_MACHINE if local else {}), **dict(options.conf)}
 
         def launched() -> Any:
@@ -225,11 +224,11 @@ def _not_taken(session: Any, conf: Mapping[str, str], remote: str) -> list[str]:
 def _require_java() -> None:
     """Raise `EngineError` unless there is a Java 17 or newer: one clear line instead of the launcher's script error."""
     home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else which("java")
+    java = os.path.abspath(os.path.join(home, "bin", "java")) if home else find_program("java")
     hint = "install Java 17 or newer, or use --engine local, which needs none"
     if not java or not os.path.exists(java):
         raise EngineError("--engine spark needs Java 17 or newer, and none was found", hint)
-    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    printed = run_process([java, "-version"]).stderr
     version = printed.partition('version "')[2].partition(".")[0].strip('"')
     if version.isdigit() and int(version) < 17:
         raise EngineError(f"--engine spark needs Java 17 or newer; {java} is version {version}", hint)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -204,4 +206,25 @@ def _opened(uri: str, settings: Settings) -> Any:
         for service in ("blob", "dfs") if settings.endpoint else ():
             options |= {f"{service}_storage_authority": settings.endpoint, f"{service}_storage_scheme": settings.scheme}
         return fs.AzureFileSystem(account, **options)
+    if settings.kind == "hdfs":
+        _refuse_library_of_working_directory()
     return fs.FileSystem.from_uri(uri.partition("?")[0] + "/")[0]
+
+
+def _refuse_library_of_working_directory() -> None:
+    """Raise `UsageError` where Arrow would load Hadoop's library, and so run it, from the working directory.
+
+    Arrow asks the system for it, then looks in the working directory, and then where `HADOOP_HOME` says.
+    """
+    import ctypes
+
+    name = {"darwin": "libhdfs.dylib", "win32": "hdfs.dll"}.get(sys.platform, "libhdfs.so")
+    if not os.path.lexists(name):
+        return
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        raise UsageError(
+            f"hdfs:// would load {name} from the working directory, which is not trusted",
+            "run cklog in another directory, or put Hadoop's lib/native on LD_LIBRARY_PATH",
+        ) from None

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
+from cklog.isolation import DEVNULL, PIPE, own_import_path, start_python
 from cklog.progress import Stage, stage
 from cklog.storage import Root
 from cklog.sweep.asking import HowToAsk, Problem, given_up, problem_row, rows_of
 from cklog.sweep.model import ScannedRun
+
+if TYPE_CHECKING:
+    import subprocess
 
 _PER_PROCESS = 100
 """Runs for which a process is worth its start: that takes as long as so many small ones."""
@@ -120,16 +123,15 @@ class _Worker:
     def __init__(self) -> None:
         from cklog.sweep.worker import READY
 
-        found = os.pathsep.join(path for path in sys.path if path)
         self.is_ready = False
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "cklog.sweep.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": found},
+            self._process = start_python(
+                ["-m", "cklog.sweep.worker"],
+                own_import_path(),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
                 start_new_session=True,  # a Ctrl-C is told to this process, not to that
             )
         except OSError:

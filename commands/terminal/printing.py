@@ -6,13 +6,13 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass
 
 from cklog.commands.terminal.streams import encodable_json, write_out
 from cklog.errors import UsageError
+from cklog.isolation import find_program, run_on_terminal
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render, require_table_format
 
@@ -66,7 +66,7 @@ def _pager() -> list[str]:
     """The command of the pager: $PAGER, else what is there; none: "" or "cat" in $PAGER, or nothing is there."""
     asked = os.environ.get("PAGER")
     if asked is None:
-        return next(([name] for name in ("less", "more") if shutil.which(name)), [])
+        return next(([name] for name in ("less", "more") if find_program(name)), [])
     try:
         words = shlex.split(asked)
     except ValueError as error:
@@ -93,7 +93,7 @@ def _page(text: str) -> None:
     main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None  # Ctrl-C is the pager's
     try:
-        subprocess.run(command, input=encoded, env={"LESS": _LESS, **os.environ}, check=False)
+        run_on_terminal(command, encoded, {"LESS": _LESS})
     except OSError as error:
         raise UsageError(f"--pager: $PAGER is {shlex.join(command)}: {error.strerror}", "leave --pager out") from None
     finally:

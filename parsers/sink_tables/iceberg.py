@@ -10,10 +10,12 @@ numbers that disagree, which is said; two files of one number leave open which o
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from cklog.budgets import budgets, check_json, inflating, reading
@@ -84,11 +86,26 @@ def is_metadata_file(uri: str) -> bool:
 def _imported() -> Any:
     """Import the library's parser, which not everybody has."""
     try:
+        _leave_out_working_directory()
         from pyiceberg.table.metadata import TableMetadataUtil
     except ImportError:
         message = "tables of Iceberg are read with pyiceberg, which is not installed: pip install 'cklog[iceberg]'"
         raise UsageError(message) from None
     return TableMetadataUtil
+
+
+@cache
+def _leave_out_working_directory() -> None:
+    """Let the library read `.pyiceberg.yaml` of PYICEBERG_HOME or of the home directory, and none of where we run.
+
+    It would look there, too. A catalog in such a file may name any server, and the code that is loaded for it.
+    """
+    import pyiceberg.utils.config as config
+
+    places = [os.environ.get(config.PYICEBERG_HOME, ""), os.path.expanduser("~")]
+    trusted = [os.path.join(place, config.PYICEBERG_YML) for place in places if os.path.isabs(place)]
+    # an absolute path: wherever the library looks, it finds this file
+    config.PYICEBERG_YML = next(filter(os.path.isfile, trusted), os.devnull)
 
 
 def _read_catalog(uri: str, branch: str) -> SinkTable:
@@ -105,7 +122,7 @@ def _read_catalog(uri: str, branch: str) -> SinkTable:
         raise NotFound(f"{uri}: the catalog {name} has no such table") from None
     except Exception as error:  # whatever a catalog's client raises: a network's errors, a configuration's, its own
         why = f"{type(error).__name__}: {first_line(error)}"
-        raise Unreadable(f"{uri}: the catalog cannot be asked: {why}", "see .pyiceberg.yaml") from None
+        raise Unreadable(f"{uri}: the catalog cannot be asked: {why}", "see ~/.pyiceberg.yaml") from None
     files = Metadata(uri)
     return _table(files, uri, branch, loaded.metadata)
 

@@ -19,21 +19,23 @@ import posixpath
 import re
 import select
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
+from cklog.isolation import DEVNULL, PIPE, own_import_path, start_python
 from cklog.parsers.codecs.record_log import joined_records
 from cklog.parsers.kafka.state import child
 from cklog.progress import stage
 from cklog.storage import FileEntry, Root
+
+if TYPE_CHECKING:
+    import subprocess
 
 LIBRARY = "rocksdict"
 NOT_INSTALLED = "RocksDB is read with rocksdict, which is not installed: pip install 'cklog[rocksdb]'"
@@ -150,13 +152,14 @@ class _ReadingChild:
     def _ask(self, question: bytes) -> bytes | None:
         """Return the answer to a line; None if there is none."""
         if self._process is None:
-            # its source, for in a zip on an executor it is no file; -P: nothing of the current folder is imported
+            # its source: inside a zip on an executor the module is not a file
             limits = (str(limit) for limit in (budgets().memory, PAIRS, VALUE_BYTES))
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", inspect.getsource(child), *limits],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+            self._process = start_python(
+                ["-c", inspect.getsource(child), *limits],
+                own_import_path(),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
             )
         asked, told = self._process.stdin, self._process.stdout
         assert asked is not None
