@@ -45,7 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-golden", action="store_true", help="write the golden files instead of comparing")
 
 
-def _why_no_spark() -> str:
+def why_no_spark() -> str:
+    """Return why Spark cannot run here; "" if it can."""
     java = shutil.which("java")
     if java is None:
         return "no java on the PATH; Spark tests need Java 17 or newer"
@@ -57,7 +58,7 @@ def _why_no_spark() -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Engine]:
     """The Spark engine on a local session, started once for all tests that ask for it."""
-    reason = _why_no_spark()
+    reason = why_no_spark()
     if reason:
         if os.environ.get("CKLOG_REQUIRE_SPARK"):
             pytest.fail(reason)
