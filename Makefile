@@ -1,4 +1,4 @@
-.PHONY: check test test-slow site lowest bench samples golden mutants fuzz
+.PHONY: check test test-slow site lowest lock dist bench samples golden mutants fuzz
 
 check:
 	ruff check .
@@ -36,6 +36,12 @@ site:  # the documentation site, in build/site; the same by CI, strictly: .ci/si
 
 lowest:  # the golden answers with the lowest versions that pyproject.toml allows
 	.ci/lowest
+
+lock:  # the versions and checksums that CI installs; to take newer versions: .ci/lock --upgrade
+	.ci/lock
+
+dist:  # wheel, source distribution and bill of materials in dist/, built twice and compared
+	.ci/dist
 
 bench:
 	python benchmarks/run.py
