@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").rglob("*.md"))
+AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+PAGES = [REPOSITORY / name for name in AT_THE_ROOT] + sorted((REPOSITORY / "docs").rglob("*.md"))
 FOLDERS = "cklog|commands|parsers|tests|benchmarks|sample_logs|docs"
 
 
