@@ -100,7 +100,7 @@ class OutputError(CklogError):
 
 
 class EngineError(CklogError):
-    """The engine that was asked for cannot run here (no Java, no cluster)."""
+    """The engine that was asked for cannot be started (no Java, no cluster), or was lost before it had answered."""
 
     id = "engine-unavailable"
-    exit_code = 2
+    exit_code = 69

@@ -48,6 +48,12 @@ def cklog(*args: str | Path) -> Ended:
     return Ended(code if isinstance(code, int) else 0 if code is None else 1, out.getvalue(), err.getvalue())
 
 
+def hide_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be no Java, and no session that other tests of this process have started."""
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+
+
 def asked(**environment: str) -> subprocess.CompletedProcess[str]:
     """What `cklog`, in a process of its own, tells a shell that asks by variables what to complete."""
     environment = {**os.environ, "CKLOG_PATH": "", **environment}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from cklog.endings import temporary_folder
@@ -136,8 +137,9 @@ class StartedSession:
     def _launched(self) -> Any:
         """Start a session with its driver here; a local one survives a killed Python worker (`local[N,4]`)."""
         options = self._options
+        require_listener(options.master, options.timeout)
         local = not options.master or options.master.startswith("local")
-        if local:
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:
             _require_java()
         master = options.master or f"local[{os.cpu_count() or 1},4]"
         own = {"spark.app.name": "cklog", "spark.master": master, "spark.executorEnv.PYTHONSAFEPATH": "1"}
@@ -152,9 +154,9 @@ class StartedSession:
                 builder = builder.config(key, value)
             return builder.getOrCreate()
 
-        require_listener(options.master, options.timeout)
         try:
-            return within(options.timeout, launched, options.master or "starting Spark", self._end_driver)
+            with _without("SPARK_REMOTE"):
+                return within(options.timeout, launched, options.master or "starting Spark", self._end_driver)
         except EngineError:
             raise
         except Exception as error:  # the JVM gateway raises whatever it met; the user needs one line
@@ -185,9 +187,12 @@ class StartedSession:
             self.spoken += _not_taken(session, conf, options.remote)
             return session
 
+        _require_connect_client(options.remote)
+        if options.remote.startswith("local"):
+            _require_java()
         require_listener(options.remote, options.timeout)
         try:
-            with _logs_to(2 if options.verbose else None):
+            with _logs_to(2 if options.verbose else None), _without("MASTER"):
                 return within(options.timeout, connected, options.remote, self._end_driver)
         except EngineError:
             raise
@@ -227,11 +232,44 @@ def _require_java() -> None:
     java = os.path.abspath(os.path.join(home, "bin", "java")) if home else find_program("java")
     hint = "install Java 17 or newer, or use --engine local, which needs none"
     if not java or not os.path.exists(java):
-        raise EngineError("--engine spark needs Java 17 or newer, and none was found", hint)
-    printed = run_process([java, "-version"]).stderr
+        raise EngineError("Spark needs Java 17 or newer, and none was found", hint)
+    try:
+        printed = run_process([java, "-version"]).stderr
+    except OSError as error:
+        raise EngineError(f"Spark needs Java 17 or newer, and {java} cannot be run: {error.strerror}", hint) from error
     version = printed.partition('version "')[2].partition(".")[0].strip('"')
     if version.isdigit() and int(version) < 17:
-        raise EngineError(f"--engine spark needs Java 17 or newer; {java} is version {version}", hint)
+        raise EngineError(f"Spark needs Java 17 or newer; {java} is version {version}", hint)
+
+
+_CONNECT_CLIENT = ("grpc", "grpc_status", "google.rpc", "zstandard")
+"""Modules that PySpark's client of Spark Connect imports."""
+
+
+def _require_connect_client(remote: str) -> None:
+    """Raise `EngineError` unless the libraries of a Connect client are installed, before anything is started."""
+    missing = [name for name in _CONNECT_CLIENT if not _is_installed(name)]
+    if missing:
+        what = f"{remote}: Spark Connect needs Python modules that are not installed: {', '.join(missing)}"
+        raise EngineError(what, "pip install 'cklog[connect]'")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package that it is in
+        return False
+
+
+@contextmanager
+def _without(variable: str) -> Iterator[None]:
+    """Hide an environment variable that names another Spark than the one to start: PySpark refuses to have both."""
+    value = os.environ.pop(variable, None)
+    try:
+        yield
+    finally:
+        if value is not None:
+            os.environ[variable] = value
 
 
 @contextmanager

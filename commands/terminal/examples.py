@@ -73,8 +73,9 @@ _REFUSED = {
     65: "the input is damaged beyond an answer, or over a budget",
     66: "there is no such path, operator or checkpoint; or several runs, and none chosen",
 }
+_NO_ENGINE = {69: "Spark was asked for, and cannot be started or was lost"}
 _UNWRITTEN = {73: "the output cannot be written"}
-_READS = _ANSWERED | _JUDGED | _REFUSED | _UNWRITTEN
+_READS = _ANSWERED | _JUDGED | _REFUSED | _NO_ENGINE | _UNWRITTEN
 
 _EXITS: Mapping[str, Mapping[int, str | None]] = {
     "": _UNRECOVERABLE,
@@ -101,7 +102,15 @@ _EXITS: Mapping[str, Mapping[int, str | None]] = {
         65: "a file is no answer, or of another version; or a run is damaged beyond an answer",
         66: "there is no such file or folder; or several runs, and none chosen",
     },
-    "explain": {0: "answered", 2: "wrong usage, or there is no such id", 3: None, 5: None, 65: None, 66: None},
+    "explain": {
+        0: "answered",
+        2: "wrong usage, or there is no such id",
+        3: None,
+        5: None,
+        65: None,
+        66: None,
+        69: None,
+    },
 }
 """What differs from `_READS`; None: the command never ends so."""
 
@@ -116,7 +125,7 @@ def exits_of(command: str) -> dict[int, str]:
     if command.startswith("simulate"):
         return {0: "simulated", 2: "wrong usage", **_UNWRITTEN}
     found = {**_READS, **_EXITS.get(command, {})}
-    return {code: meaning for code in (0, 1, 3, 4, 5, 2, 65, 66, 73) if (meaning := found.get(code)) is not None}
+    return {code: meaning for code in (0, 1, 3, 4, 5, 2, 65, 66, 69, 73) if (meaning := found.get(code)) is not None}
 
 
 def commands_with_examples() -> tuple[str, ...]:

@@ -40,6 +40,9 @@ def _before_python(left: Left, number: signal.Signals) -> set[int]:
     return {-number} | ({1} if import_cut else set())
 
 
+_LOST = frozenset({69})
+
+
 def killed(asked: Asked) -> Outcome:
     """A process of Spark dies: the JVM of the driver, or a Python worker."""
     which = asked.dice.choice(["java", "pyspark.daemon"])
@@ -56,7 +59,12 @@ def killed(asked: Asked) -> Outcome:
                 os.kill(pid, signal.SIGKILL)
 
     left = run(asked.words(), poke=poke)
-    return Outcome(f"SIGKILL of {which} after {after:.2f} s", left, alike=which != "java")
+    return Outcome(
+        f"SIGKILL of {which} after {after:.2f} s",
+        left,
+        alike=which != "java",
+        may=_LOST if which == "java" else frozenset(),
+    )
 
 
 def unread(asked: Asked) -> Outcome:

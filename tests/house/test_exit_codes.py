@@ -9,7 +9,7 @@ import pytest
 
 from cklog.explanations.pages import all_pages
 from tests.conftest import REPOSITORY
-from tests.program import cklog
+from tests.program import cklog, hide_java
 
 PLACE = REPOSITORY / "docs" / "exit-codes.md"
 PAGE = PLACE.read_text(encoding="utf-8")
@@ -32,6 +32,7 @@ def test_an_example_ends_as_it_says(
     code: int, command: str, output: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
+    hide_java(monkeypatch)
     ended = cklog(*shlex.split(command)[1:])
     assert ended.code == code
     if request.config.getoption("--refresh-golden"):

@@ -20,7 +20,7 @@ from cklog.run import Run
 from tests.builders.native import checkpoint
 from tests.conftest import SAMPLES
 from tests.integration.produced.cases import Asked, checkpoints, cut, job, pair, put, sample
-from tests.program import Ended, cklog
+from tests.program import Ended, cklog, hide_java
 
 JOIN = SAMPLES / "uncoordinated-join"
 FLINK = "file:///srv/cklog-sample/flink-orders"
@@ -60,7 +60,7 @@ def unproven(folder: Path) -> Asked:
 
 ERRORS: dict[str, tuple[int, Callable[[Path], Asked]]] = {
     "usage": (2, lambda _: ("recovery-line", JOIN, "--at", "nonsense")),
-    "engine-unavailable": (2, lambda _: ("recovery-line", JOIN, "--engine", "spark")),
+    "engine-unavailable": (69, lambda _: ("recovery-line", JOIN, "--engine", "spark")),
     "corrupt-input": (65, garbled),
     "over-budget": (65, too_large),
     "not-found": (66, nothing),
@@ -77,8 +77,7 @@ def test_an_error_ends_with_its_code_and_its_id(name: str, tmp_path: Path, monke
     if name == "self-check-failed":
         monkeypatch.setattr(Run, "recovery_line", lambda _run, *_: 1 // 0)
     if name == "engine-unavailable":
-        monkeypatch.setenv("JAVA_HOME", "/no/such/java")
-        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # of other tests in this process
+        hide_java(monkeypatch)
     if name == "not-finished":  # as if its time were up: it is an error of a row
         monkeypatch.setattr(SnapshotsKind, "recovery_line", lambda _kind, *_: signal.raise_signal(signal.SIGALRM))
     ended = cklog(*make(tmp_path), "--json")
@@ -107,6 +106,7 @@ CODES: dict[str, Callable[[Path], Ended]] = {
     "5": lambda folder: cklog(*unproven(folder)),
     "65": lambda folder: cklog(*garbled(folder)),
     "66": lambda folder: cklog(*nothing(folder)),
+    "69": lambda _: cklog("recovery-line", JOIN, "--engine", "spark"),
     "73": lambda folder: cklog("recovery-line", JOIN, "-o", folder / "no" / "such" / "place"),
     "130": lambda _: interrupted(signal.SIGINT),
     "143": lambda _: interrupted(signal.SIGTERM),
@@ -115,6 +115,8 @@ CODES: dict[str, Callable[[Path], Ended]] = {
 
 @pytest.mark.parametrize("code", [*CODES, "70"])
 def test_an_exit_code_is_produced(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if code == "69":
+        hide_java(monkeypatch)
     if code == "70":
         monkeypatch.setattr(Run, "recovery_line", lambda _run, *_: 1 // 0)
     ended = CODES["0" if code == "70" else code](tmp_path)

@@ -53,7 +53,7 @@ def test_a_driver_on_a_loopback_address_is_not_found_and_that_is_told(far: tuple
     at = "127.0.0.1"
     bound = ["--spark-conf", f"spark.driver.host={at}", "--spark-conf", f"spark.driver.bindAddress={at}"]
     code, _, err = asked(far, *bound, "--engine-timeout", "20")
-    assert code == 2
+    assert code == 69
     assert "no executor took a task within 20 s" in err
     assert "spark.driver.host" in err
 

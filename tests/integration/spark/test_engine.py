@@ -38,7 +38,9 @@ def test_spark_connect_gives_the_same_bytes() -> None:
     missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"Spark Connect needs {', '.join(missing)}, which the extra `connect` installs")
-    assert run("--remote", "local[2]").stdout == (REPOSITORY / SAMPLE / "expected.json").read_text(encoding="utf-8")
+    assert run("--engine", "spark", "--remote", "local[2]").stdout == (REPOSITORY / SAMPLE / "expected.json").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.spark

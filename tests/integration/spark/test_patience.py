@@ -33,8 +33,8 @@ def test_where_nobody_listens_is_told_at_once(option: str, scheme: str) -> None:
     if scheme == "sc" and importlib.util.find_spec("grpc") is None:
         pytest.skip("Spark Connect needs grpc, which the extra `connect` installs")
     url = f"{scheme}://127.0.0.1:{free_port()}"
-    code, out, err = asked(option, url)
-    assert (code, out) == (2, "")
+    code, out, err = asked("--engine", "spark", option, url)
+    assert (code, out) == (69, "")
     assert err.startswith(f"cklog: {url}: Connection refused\nhint: ")
 
 
@@ -43,8 +43,8 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
     if any(importlib.util.find_spec(name) is None for name in ("grpc", "grpc_status", "zstandard")):
         pytest.skip("Spark Connect needs grpc, grpc_status and zstandard, which the extra `connect` installs")
     with listening() as port:
-        code, out, err = asked("--remote", f"sc://127.0.0.1:{port}", "--engine-timeout", "2")
-    assert (code, out) == (2, "")
+        code, out, err = asked("--engine", "spark", "--remote", f"sc://127.0.0.1:{port}", "--engine-timeout", "2")
+    assert (code, out) == (69, "")
     assert err == f"cklog: sc://127.0.0.1:{port}: nothing within 2 s\nhint: --engine-timeout waits longer\n"
 
 
@@ -53,8 +53,8 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 @pytest.mark.usefixtures("spark")
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path) -> None:
     with cluster(tmp_path, workers=0) as url:
-        code, out, err = asked("--master", url, "--engine-timeout", "30")
-    assert (code, out) == (2, "")
+        code, out, err = asked("--engine", "spark", "--master", url, "--engine-timeout", "30")
+    assert (code, out) == (69, "")
     assert err.startswith(f"cklog: {url}: no executor took a task within 30 s\nhint: has the cluster")
 
 
@@ -121,7 +121,7 @@ def test_a_full_disk_is_told_by_its_name(tmp_path: Path) -> None:
         check=False,
         timeout=PATIENCE_SECONDS,
     )
-    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (ended.returncode, ended.stdout) == (69, "")
     assert ended.stderr == (
         "cklog: Spark did not start: java.io.IOException: No space left on device\nhint: -v shows Spark's log\n"
     )
@@ -138,7 +138,7 @@ def test_a_full_disk_is_told_by_its_name(tmp_path: Path) -> None:
 )
 def test_a_spark_that_does_not_start_says_why(setting: str, why: str) -> None:
     code, out, err = asked("--engine", "spark", "--spark-conf", setting)
-    assert (code, out) == (2, "")
+    assert (code, out) == (69, "")
     assert err.startswith("cklog: Spark did not start: ")
     assert why in err.splitlines()[0]
     assert err.splitlines()[1:] == ["hint: -v shows Spark's log"]

@@ -46,7 +46,8 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(python: Path, command: str, path: object, *options: object) -> tuple[int, str, str]:
     """Ask a command, with a Python for the workers; the test's own may be another."""
-    words = [sys.executable, "-m", "cklog", command, str(path), "--json", *map(str, options)]
+    engine = () if "--engine" in options else ("--engine", "spark")
+    words = [sys.executable, "-m", "cklog", command, str(path), "--json", *engine, *map(str, options)]
     env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
     ended = subprocess.run(
         words, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
@@ -62,7 +63,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_a_cluster_without_cklog_is_told_of_the_cure(master: str, bare_python: Path) -> None:
     code, _, err = asked(bare_python, "recovery-line", SAMPLE, "--master", master)
-    assert code == 2
+    assert code == 69
     assert err == (
         f"cklog: {master}: executors have no Python module cklog\n"
         "hint: --ship puts it there; or install cklog on every worker\n"
@@ -97,5 +98,5 @@ def test_a_connect_server_gets_cklog(there: bool, bare_python: Path, tmp_path: P
         assert err.startswith("--spark-conf spark.executor.memory: ")
         assert len(err.splitlines()) == 1
     else:
-        assert code == 2
+        assert code == 69
         assert err.startswith(f"cklog: {url}: executors have no Python module cklog\nhint: --ship puts it there")

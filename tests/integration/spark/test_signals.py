@@ -70,7 +70,7 @@ def options_of(mode: str) -> tuple[str, ...]:
     missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"Spark Connect needs {', '.join(missing)}, which the extra `connect` installs")
-    return ("--remote", "local[2]")
+    return ("--engine", "spark", "--remote", "local[2]")
 
 
 pytestmark.append(pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc"))

@@ -14,7 +14,7 @@ import pytest
 
 from cklog.run import Run
 from tests.conftest import REPOSITORY, SAMPLES
-from tests.program import cklog
+from tests.program import cklog, hide_java
 
 JOIN = SAMPLES / "uncoordinated-join"
 
@@ -129,26 +129,11 @@ def test_the_path_defaults_to_the_variable_then_the_folder(monkeypatch: pytest.M
     assert cklog("recovery-line", "--json").out == whole
 
 
-def test_auto_goes_by_size_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    real = Run._engine
-
-    def engine(run: Run, name: str) -> object:
-        asked.append(name)
-        return real(run, "local")
-
-    monkeypatch.setattr(Run, "_engine", engine)
-    assert cklog("recovery-line", JOIN, "--spark-above", "1").err.startswith("engine: spark")
-    assert cklog("recovery-line", JOIN).err == ""
-    assert set(asked) == {"spark", "local"}
-
-
 def test_a_missing_java_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
-    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # of other tests in this process
+    hide_java(monkeypatch)
     ended = cklog("recovery-line", JOIN, "--engine", "spark")
-    assert ended.code == 2
-    assert ended.err.splitlines()[0] == "cklog: --engine spark needs Java 17 or newer, and none was found"
+    assert ended.code == 69
+    assert ended.err.splitlines()[0] == "cklog: Spark needs Java 17 or newer, and none was found"
 
 
 def test_a_bug_is_a_line_and_exit_70(monkeypatch: pytest.MonkeyPatch) -> None:
