@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklog.budgets import Budgets, use
+from cklog.engine.choosing import Engines, require_one_place
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Engine
 from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
@@ -63,9 +64,6 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
 
 R = TypeVar("R")
 
-LOCAL_RUNS, REMOTE_RUNS = 50_000, 1_000
-"""Runs that this machine asks by itself, in its own files and in an object store, before `auto` takes Spark."""
-
 
 class Run(AbstractContextManager["Run"]):
     """One crashed run: its parser, its kind, and the engine that scans it. Close it to stop a Spark session.
@@ -76,8 +74,8 @@ class Run(AbstractContextManager["Run"]):
     def __init__(self, root: Root, options: Options) -> None:
         self._asked = root
         self._options = options
-        self._engines: dict[str, Engine] = {}
         self.spoken: list[str] = []
+        self._engines = Engines(options, self.spoken.append)
 
     @cached_property
     def _root(self) -> Root:
@@ -131,6 +129,7 @@ class Run(AbstractContextManager["Run"]):
 
         alone = Question(check_files=question.check_files, check_contents=question.check_contents)
         asked = {name: (self, question), **{other: (run, alone) for other, run in others.items()}}
+        self.reads_with(*others.values())
         members = [Member(called, run.root, run.kind, run.kind.asked(one)) for called, (run, one) in asked.items()]
         return self._concluded(joint_draft(members, self.logs_in(kafka.folder) if kafka.folder else None))
 
@@ -211,8 +210,6 @@ class Run(AbstractContextManager["Run"]):
         self, operator: str, max_extent: int | None = None, max_replay: int | None = None
     ) -> Answer[ExtentOverTime]:
         """Follow extent (records) and replay (tuples) along the whole log, and where a target was broken."""
-        if self._options.engine == "spark":
-            self.spoken.append("extents over time go from record to record: read in this process, not on Spark")
         return self._concluded(self.kind.extent_over_time(operator, max_extent, max_replay))
 
     def eventual_checkpoint(
@@ -287,6 +284,7 @@ class Run(AbstractContextManager["Run"]):
         """Put the metrics of this run, called `name`, and of others side by side."""
         from cklog.protocols.metrics import compared
 
+        self.reads_with(*others.values())
         runs = {name: self, **others}
         return self._concluded(compared({name: run.kind.checkpoint_records for name, run in runs.items()}))
 
@@ -299,24 +297,22 @@ class Run(AbstractContextManager["Run"]):
         """
         from cklog.sweep.answer import scan_answer
         from cklog.sweep.asking import HowToAsk
+        from cklog.sweep.tasks import read_runs
 
         o = self._options
         if o.run:
             raise UsageError("--run chooses one run, and scan tells of all", f"cklog recovery-line --run {o.run}")
         how = HowToAsk(o.split_bytes, o.strict, o.max_memory, asked.seconds, o.io_threads)
         roots = [run._asked for run in (self, *others)]
-        return scan_answer(roots, asked, how, self._engine_for_runs, o.source)
+        return scan_answer(roots, asked, lambda jobs: read_runs(jobs, how, self._engines), o.source)
 
-    def _engine_for_runs(self, count: int, elsewhere: bool) -> Engine | None:
-        """Return the engine that asks so many runs; None: this machine does, by processes of its own."""
-        name = self._options.engine
-        if name == "auto":
-            name = "spark" if count > (REMOTE_RUNS if elsewhere else LOCAL_RUNS) else "local"
-            if name == "spark":
-                self.spoken.append(f"engine: spark ({count} runs to ask)")
-        if name == "local":
-            return None
-        return self._engines.get(name) or self._engines.setdefault(name, self._engine(name))
+    def reads_with(self, *others: Run) -> None:
+        """Note that the next answer reads other runs, too: an engine that they use counts as used."""
+        self._engines.others = [run._engines for run in others]
+
+    def notes(self) -> list[str]:
+        """Return the lines for stderr: `spoken`, and whether `--engine spark` had no effect."""
+        return [*self.spoken, *self._engines.unused()]
 
     def logs_in(self, folder: str) -> PartitionLogs | None:
         """Open the partitions of a folder of Kafka logs; None: it holds none."""
@@ -346,33 +342,13 @@ class Run(AbstractContextManager["Run"]):
         return conclude(with_trouble(draft, self._root), self._options.strict)
 
     def engine_for(self, size: int) -> Engine:
-        """Return the engine for a scan of `size` bytes: as asked, or by size."""
-        name = self._options.engine
-        if name == "auto":
-            name = "spark" if size > self._options.spark_above else "local"
-            if name not in self._engines and (name == "spark" or self._options.verbose):
-                self.spoken.append(f"engine: {name} ({size >> 20} MiB to read)")
-        return self._engines.get(name) or self._engines.setdefault(name, self._engine(name))
-
-    def _engine(self, name: str) -> Engine:
-        if name == "local":
-            from cklog.engine.local import LocalEngine
-
-            return LocalEngine(self._options.io_threads)
-        if name == "spark":
-            from cklog.engine.spark import SparkEngine
-            from cklog.engine.spark_session import SparkOptions
-
-            o = self._options
-            asked = SparkOptions(o.master, o.remote, o.spark_conf, o.verbose, o.engine_timeout, o.ship)
-            return SparkEngine(asked, self.spoken.append)
-        raise UsageError(f"--engine {name}: auto, local or spark")
+        """Return the engine for a scan of `size` bytes, as they were listed."""
+        return self._engines.for_bytes(size)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while self._engines:  # a question after this one starts another
-            self._engines.popitem()[1].close()
+        self._engines.close()  # a question after this one starts another
         if isinstance(error, (CorruptInput, NotFound, OSError)):
             refuse_unread(self._root)  # whatever it looked like: nothing is known of what was not read
 
@@ -386,6 +362,7 @@ def open_run(path: str, options: Options | None = None) -> Run:
     cklog.errors.NotFound: no/such/folder: no such folder
     """
     options = options or Options()
+    require_one_place(options)
     use(Budgets(options.max_memory))
     store = store_of(options.store, (path, *(new for _, new in options.maps)))
     return Run(Root(text_name(path), options.maps, follow_links=options.follow_links, store=store), options)

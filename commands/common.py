@@ -23,7 +23,7 @@ from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.local_files import parse_map, text_name
 from cklog.model.actions import Acted
-from cklog.model.options import IO_THREADS, SPARK_ABOVE, SPLIT_BYTES, Options
+from cklog.model.options import IO_THREADS, SPLIT_BYTES, Options
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS
 from cklog.render.text import visible
@@ -118,12 +118,13 @@ class Common:
     io_threads: Annotated[
         int, typer.Option("--io-threads", metavar="N", min=1, max=256, help="Requests to an object store at a time.")
     ] = IO_THREADS
-    engine: Annotated[EngineName, typer.Option("--engine", help="What scans the logs; auto goes by size.")] = (
-        EngineName.auto
-    )
+    engine: Annotated[
+        EngineName, typer.Option("--engine", help="What scans the logs; auto takes what is expected to finish first.")
+    ] = EngineName.auto
     spark_above: Annotated[
-        str, typer.Option("--spark-above", metavar="SIZE", help="auto takes Spark above this size.")
-    ] = f"{SPARK_ABOVE >> 20}MiB"
+        str,
+        typer.Option("--spark-above", metavar="SIZE", help="auto takes Spark above this size, whatever it expects."),
+    ] = ""
     master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark master.")] = ""
     remote: Annotated[str, typer.Option("--remote", metavar="URL", help="Spark Connect server, sc://…")] = ""
     spark_conf: Annotated[
@@ -142,16 +143,13 @@ class Common:
 
     def run(self) -> Run:
         """Return the run at PATH; close it."""
-        asked = self.engine
-        if (self.master or self.remote) and asked == EngineName.auto:
-            asked = EngineName.spark
         if size(self.split_size) < 1:
             raise UsageError(f"--split-size {self.split_size}: at least one byte")
         if size(self.max_memory) < LEAST_MEMORY:
             raise UsageError(f"--max-memory {self.max_memory}: at least {LEAST_MEMORY >> 20}MiB")
         options = Options(
-            engine=asked.value,
-            spark_above=size(self.spark_above),
+            engine=self.engine.value,
+            spark_above=size(self.spark_above) if self.spark_above else None,
             master=self.master,
             remote=self.remote,
             spark_conf=tuple(assignment("--spark-conf", text) for text in self.spark_conf or ()),
@@ -190,8 +188,7 @@ class Common:
         color = not self.no_color and not os.environ.get("NO_COLOR")
         with told_on_stderr(self.quiet, self.verbose, color), self.run() as run:
             found = ask(run)
-            told = [] if self.quiet else run.spoken
-            told += _notes_on_speed() if self.verbose else []
+            told = [] if self.quiet else [*run.notes(), *(_notes_on_speed() if self.verbose else [])]
         for line in told:
             print(visible(line), file=sys.stderr)
         following = steps(form)

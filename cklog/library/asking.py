@@ -41,6 +41,6 @@ class Asking(AbstractContextManager["Asking"]):
         return Result(*parts, self._spoken())
 
     def _spoken(self) -> tuple[str, ...]:
-        spoken = tuple(self._run.spoken)
+        spoken = tuple(self._run.notes())
         self._run.spoken.clear()
         return spoken

@@ -96,7 +96,7 @@ def scan(
     if not roots:
         raise UsageError("scan: no folder is named", 'such as cklog.scan("/srv/jobs")')
     options = Options(
-        engine="spark" if (master or remote) and engine == "auto" else engine,
+        engine=engine,
         maps=maps_of(maps or {}),
         store=tuple((store or {}).items()),
         source=source,
@@ -114,4 +114,4 @@ def scan(
         first, *others = [opened.enter_context(open_run(fspath(root), options)) for root in roots]
         answer = first.scan(ScanQuestion(ms_of(since), sort, time_limit), others)
         parts = (answer.command, answer.verdict, answer.exit_code, answer.inputs, answer.findings, answer.result)
-        return Result(*parts, tuple(dict.fromkeys(line for run in (first, *others) for line in run.spoken)))
+        return Result(*parts, tuple(dict.fromkeys([*first.notes(), *(line for run in others for line in run.spoken)])))

@@ -33,7 +33,7 @@ def open(
 
     Parameters
     ----------
-    engine : what scans the logs; auto goes by their size
+    engine : what scans the logs; auto takes what is expected to finish first
     maps : where stored paths are now, by their old prefix: {"file:///srv/run": "copy"}
     store : how an object store is reached, as `--store`: {"endpoint": "http://minio:9000"}
     source : the format, if it is not recognised
@@ -54,7 +54,7 @@ def open(
     """
     place = fspath(path)
     options = Options(
-        engine="spark" if (master or remote) and engine == "auto" else engine,
+        engine=engine,
         maps=maps_of(maps or {}),
         store=tuple((store or {}).items()),
         source=source,

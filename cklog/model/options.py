@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from cklog.budgets import Budgets
 from cklog.stores.options import SECRETS
 
-SPARK_ABOVE = 512 << 20
 SPLIT_BYTES = 64 << 20
 IO_THREADS = 16
 
@@ -17,15 +16,15 @@ IO_THREADS = 16
 class Options:
     """How to read: what every command takes.
 
-    `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
-    `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH. `max_memory` (bytes)
-    sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing; `ship`: its executors get
-    this package. `store`: how object stores are reached, by the keys of `cklog.stores.options`; `io_threads`: requests
-    to one at a time.
+    `split_bytes`, `spark_above` (None: `auto` goes by an estimate): bytes; `maps` as (old prefix, new prefix);
+    `source` forces a format, `run` names one of several runs below PATH; `follow_links`: also those that lead out of
+    PATH. `max_memory` (bytes) sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing;
+    `ship`: its executors get this package. `store`: how object stores are reached, by the keys of
+    `cklog.stores.options`; `io_threads`: requests to one at a time.
     """
 
     engine: str = "auto"
-    spark_above: int = SPARK_ABOVE
+    spark_above: int | None = None
     master: str = ""
     remote: str = ""
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)

@@ -7,7 +7,6 @@ import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cklog.engine.scan import Engine
 from cklog.errors import CklogError, NotFound, UsageError
 from cklog.inputs.trouble import link_findings
 from cklog.local_files import is_local, os_name
@@ -15,18 +14,17 @@ from cklog.model.actions import ACTIONS, worst
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
-from cklog.sweep.asking import HowToAsk, problem_row, told_problem
+from cklog.sweep.asking import problem_row, told_problem
 from cklog.sweep.finding import Place, places_below
 from cklog.sweep.model import COLUMNS, ScanAnswer, ScannedRun, ScanQuestion, counted
-from cklog.sweep.tasks import ask_by_engine
-from cklog.sweep.workers import Job, ask_here
+from cklog.sweep.workers import Job
 
-EngineFor = Callable[[int, bool], "Engine | None"]
-"""The engine for so many runs, which lie elsewhere (True) or on this machine; None: processes of this machine."""
+ReadRuns = Callable[[Sequence[Job]], Sequence[ScannedRun]]
+"""Reads every run, and returns their rows in any order."""
 
 
 def scan_answer(
-    roots: Sequence[Root], asked: ScanQuestion, how: HowToAsk, engine_for: EngineFor, source: str = ""
+    roots: Sequence[Root], asked: ScanQuestion, read_runs: ReadRuns, source: str = ""
 ) -> Answer[ScanAnswer]:
     """Say of every run below some folders what to do.
 
@@ -65,9 +63,7 @@ def scan_answer(
         raise errors[0]
     if not jobs and not rows:
         raise NotFound(f"{', '.join(root.path for root in roots)}: no run is below it that cklog knows")
-    asking = [*jobs.values()]
-    engine = engine_for(len(asking), any(not is_local(root.path) for root in roots))
-    rows += ask_here(asking, how) if engine is None else ask_by_engine(asking, how, engine)
+    rows += read_runs([*jobs.values()])
     return _concluded(rows, [root.path for root in roots], asked, findings, inputs)
 
 

@@ -1,4 +1,4 @@
-"""Runs asked by tasks of an engine: groups of folders as splits, their rows as JSON in one column."""
+"""Runs read by tasks of an engine: groups of folders as splits, their rows as JSON in one column."""
 
 from __future__ import annotations
 
@@ -8,18 +8,39 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from cklog.budgets import budgets
+from cklog.engine.choosing import Engines
+from cklog.engine.costs import RUNS_PER_TASK
 from cklog.engine.scan import Damage, Engine, Scan, Split
-from cklog.errors import SelfCheckFailed
+from cklog.errors import EngineError, SelfCheckFailed
+from cklog.local_files import is_local
 from cklog.storage import Root
 from cklog.sweep.asking import HowToAsk, as_told, rows_of
 from cklog.sweep.model import ScannedRun
-from cklog.sweep.workers import Job
+from cklog.sweep.workers import Job, ask_here
 
 _COLUMN = "row"
+_UNSEEN = ("unreadable-file", "not-found")
+"""Errors of a run whose files a worker on another machine may not see."""
+
 _READER = "cklog.sweep.tasks:read_group"
 
-_GROUP = 50
-"""Folders of a task at the most: less would cost more for the task than for them."""
+
+def read_runs(jobs: Sequence[Job], how: HowToAsk, engines: Engines) -> list[ScannedRun]:
+    """Read every run by tasks of Spark or by processes of this machine; rows come in no order."""
+    elsewhere = any(not is_local(job.root.path) for job in jobs)
+    engine = engines.for_runs(len(jobs), elsewhere)
+    if engine is None:
+        return ask_here(jobs, how)
+    try:
+        rows = ask_by_engine(jobs, how, engine)
+    except EngineError as error:
+        engines.leave_spark(error)
+        return ask_here(jobs, how)
+    unseen = [row.path for row in rows if row.error_id in _UNSEEN]
+    if unseen and engines.is_auto:
+        engines.leave_spark(f"its workers could not read {unseen[0]}")
+        return ask_here(jobs, how)
+    return rows
 
 
 def ask_by_engine(jobs: Sequence[Job], how: HowToAsk, engine: Engine) -> list[ScannedRun]:
@@ -27,7 +48,7 @@ def ask_by_engine(jobs: Sequence[Job], how: HowToAsk, engine: Engine) -> list[Sc
     by_root: dict[int, list[Job]] = {}
     for job in jobs:
         by_root.setdefault(id(job.root), []).append(job)
-    groups = [mine[i : i + _GROUP] for mine in by_root.values() for i in range(0, len(mine), _GROUP)]
+    groups = [mine[i : i + RUNS_PER_TASK] for mine in by_root.values() for i in range(0, len(mine), RUNS_PER_TASK)]
     schema = pa.schema([pa.field(_COLUMN, pa.string())])
     scan = Scan(tuple(_split(group, how) for group in groups), "runs", (_COLUMN,), _same, schema, None)
     scanned = engine.run(scan)

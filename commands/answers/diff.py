@@ -14,7 +14,9 @@ from cklog.errors import UsageError
 from cklog.model.question import Question
 
 if TYPE_CHECKING:
+    from cklog.differences.answer import Differences
     from cklog.differences.told import Told
+    from cklog.model.verdict import Answer
     from cklog.run import Run
 
 AfterArgument = Annotated[
@@ -34,7 +36,12 @@ def diff(common: Common, after: AfterArgument, exit_code: ExitCode = False) -> N
     if common.path == after == "-":
         raise UsageError("stdin can be one of the two only")
     with replace(common, path=after).run() as second:
-        common.answer(lambda run: differences(_told(common.path, run), _told(after, second), exit_code))
+
+        def compare(run: Run) -> Answer[Differences]:
+            run.reads_with(second)
+            return differences(_told(common.path, run), _told(after, second), exit_code)
+
+        common.answer(compare)
 
 
 def _told(path: str, run: Run) -> Told:

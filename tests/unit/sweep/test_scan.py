@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cklog.engine.choosing import Engines
 from cklog.engine.scan import Engine
 from cklog.kinds.snapshots import SnapshotsKind
-from cklog.run import Run
 from cklog.sweep import worker, workers
 from cklog.sweep.workers import Job
 from tests.conftest import REPOSITORY, SAMPLES
@@ -215,7 +215,7 @@ def test_spark_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     before = [
         cklog("scan", root, "--format", form).out for root in ("sample_logs", tmp_path) for form in ("json", "csv")
     ]
-    monkeypatch.setattr(Run, "_engine_for_runs", lambda *_: spark)
+    monkeypatch.setattr(Engines, "for_runs", lambda *_: spark)
     after = [
         cklog("scan", root, "--format", form).out for root in ("sample_logs", tmp_path) for form in ("json", "csv")
     ]
