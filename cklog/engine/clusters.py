@@ -125,8 +125,12 @@ def _of_submit() -> Iterator[_Named]:
     """Ask the JVM of `spark-submit`, which runs this program, for its master."""
     from pyspark import SparkConf, SparkContext
 
-    SparkContext._ensure_initialized()
-    yield SparkConf().get("spark.master", ""), "spark-submit", False, False
+    try:
+        SparkContext._ensure_initialized()
+        master = SparkConf().get("spark.master", "")
+    except Exception:  # whatever py4j raises of a JVM that has ended: a scan on it says so
+        return
+    yield master, "spark-submit", False, False
 
 
 _FLAGS = {"--master": "spark.master", "--remote": "spark.remote"}

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from cklog.engine import choosing, costs
 from cklog.engine.choosing import Engines
-from cklog.engine.clusters import named_spark
+from cklog.engine.clusters import named_spark, running_spark
 from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Damage, Listing, Scan, Scanned, Split
 from cklog.engine.sizes import work_of
@@ -170,6 +171,27 @@ def test_the_order_of_names_is_sparks_own(tmp_path: Path) -> None:
         environ.pop(gone, None)
         found.append(named_spark("", "", {}, environ).url)
     assert found == ["sc://remote", "spark://submit:7077", "spark://file:7077", "spark://master:7077", ""]
+
+
+def test_a_jvm_of_spark_submit_is_asked_for_its_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {"PYSPARK_GATEWAY_PORT": "1", "MASTER": "yarn"}
+    monkeypatch.setattr("pyspark.SparkContext._ensure_initialized", lambda: None)
+    monkeypatch.setattr("pyspark.SparkConf", lambda: {"spark.master": "spark://submitted:7077"})
+    assert named_spark("", "", {}, environ).url == "spark://submitted:7077"
+    assert named_spark("local", "", {}, environ).url == "local"
+
+
+def test_a_session_or_a_jvm_that_has_ended_names_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan on it says so, and `auto` never ends because of it."""
+
+    def gone(*_: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr("pyspark.SparkContext._ensure_initialized", gone)
+    assert named_spark("", "", {}, {"PYSPARK_GATEWAY_PORT": "1"}).url == ""
+    ended = SimpleNamespace(conf=SimpleNamespace(get=gone))
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: ended)
+    assert running_spark() is None
 
 
 class FakeSpark:
