@@ -4,6 +4,10 @@ Which engine runs a scan, and into how many parts a log is cut, shows in no answ
 
 * `scan`: splits, readers, kernels, reduces, damage; what an engine is
 * `reading`: how a run is read, as one value
+* `choosing`: the engine that scans, as `--engine` says or as `auto` expects
+* `costs`: how long a scan takes on each engine, estimated
+* `sizes`: what a scan reads, measured for the estimate
+* `clusters`: the Spark that options or the environment name
 * `local`: threads in this process
 * `spark`: tasks of Spark, classic or over Connect
 * `spark_session`: sessions as the options say

@@ -8,8 +8,7 @@ from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Scan, Scanned
 from cklog.engine.spark import SparkEngine
 from tests.conftest import REPOSITORY, SAMPLES
-from tests.integration.test_every_command import QUESTIONS
-from tests.integration.test_every_command import SAMPLES as FOLDERS
+from tests.integration.questions import FOLDERS, QUESTIONS
 from tests.program import Ended, cklog, hide_java
 
 NO_EFFECT = "--engine spark had no effect: "
@@ -67,7 +66,7 @@ def test_every_command_says_whether_spark_had_an_effect(folder: object, monkeypa
     [
         ("recovery-line", "spark-wordcount"),
         ("recovery-line", "patent-store"),
-        ("eventual-checkpoint", "cec-kafka", "--as-of", "100", "--operator", "agg1"),
+        ("eventual-checkpoint", "cec-aggregate-kafka", "--as-of", "100", "--operator", "agg1"),
         ("advise", "extent", "cec-aggregate", "--operator", "agg1"),
         ("extent", "cec-aggregate", "--operator", "agg1", "--over-time"),
     ],

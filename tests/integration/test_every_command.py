@@ -8,50 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.integration.questions import FOLDERS, QUESTIONS
 from tests.program import cklog
 
-SAMPLES = sorted(path for path in (REPOSITORY / "sample_logs").iterdir() if path.is_dir())
 REAL = ("engine-verified", "flink-checkpoints", "flink-metadata", "kafka", "spark-checkpoints")
 DOCUMENTED = {0, 2, 3, 4, 5, 65, 66}
 """What docs/json.md has for intact input, and for a question to which a folder may hold no answer."""
-
-QUESTIONS = (
-    "recovery-line PATH",
-    "recovery-line PATH --json",
-    "recovery-line PATH --explain",
-    "recovery-line PATH --failed-at all",
-    "replay PATH --json",
-    "scan PATH",
-    "scan PATH --format prometheus",
-    "runbook PATH --json",
-    "runbook PATH --format md",
-    "inspect PATH",
-    "inspect PATH --metrics --json",
-    "impact PATH",
-    "impact PATH --json",
-    "latency PATH",
-    "latency PATH --step 0.5 --at 2026-01-01T00:00:05 --json",
-    "latency PATH --results sample_logs/sink-latency/results --event-time created",
-    "retention PATH",
-    "retention PATH --format script",
-    "chain PATH",
-    "chain PATH --json",
-    "rounds PATH",
-    "rounds PATH --sweep pair",
-    "graph PATH",
-    "graph PATH --format svg",
-    "graph PATH --kind rollback",
-    "z-cycles PATH",
-    "z-cycles PATH --audit-cic",
-    "extent PATH --operator agg1",
-    "extent PATH --operator agg1 --over-time",
-    "eventual-checkpoint PATH --operator agg1",
-    "advise extent PATH --operator agg1",
-    "advise delta PATH",
-    "advise timing PATH",
-    "advise protocol PATH",
-    "compare PATH sample_logs/uncoordinated-join",
-)
 
 
 def ends_as_documented(question: str, folder: Path) -> None:
@@ -82,7 +44,7 @@ def folders_below(path: Path) -> list[Path]:
     return [path, *sorted(entry for entry in path.rglob("*") if entry.is_dir() and not entry.is_symlink())]
 
 
-@pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_command_on_a_sample(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     ask_everything([folder], tmp_path)
