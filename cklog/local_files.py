@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cklog.destinations import note_named, note_read, watched
 from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
 
 _SURROGATES = 0xDC00  # where Python puts bytes that are no UTF-8; neither Arrow nor JSON takes them
@@ -76,10 +77,20 @@ class CutSince(SelfExplained):
 
 
 class NoFile(SelfExplained):
-    """A pipe, which is not opened: that waits until somebody writes to it."""
+    """A directory, pipe, socket or device: reading it could wait for ever, never end, or change something."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(errno.EINVAL, "it is a pipe, and no file", path)
+    def __init__(self, path: str, mode: int) -> None:
+        what = next((name for is_kind, name in _NO_FILES if is_kind(mode)), "no regular file")
+        super().__init__(errno.EINVAL, f"it is {what}, and no file", path)
+
+
+_NO_FILES = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 class UnfollowedLink(SelfExplained):
@@ -250,6 +261,8 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
     start = os.path.join(root, below) if below else root
     waiting, seen = [(os_name(start), below)], {_identity(os_name(start))}
     later: list[tuple[str, str]] = []  # links to folders, which come behind all that is no link
+    written = watched()
+    note_named(os_name(root))
     while waiting or later:
         if not waiting:
             later.sort(reverse=True)
@@ -258,6 +271,8 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
                 trouble.aliases[path] = text_name(os.path.realpath(linking))
                 continue
             seen.add(identity)
+            if identity in written:
+                note_read(identity, text_name(linking))
             yield FoundEntry(path, None)
             waiting.append((linking, path))
         folder, inner = waiting.pop()
@@ -288,6 +303,8 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
                     elif error.errno != errno.ENOENT:  # a file that is gone by now was never listed
                         trouble.unread[path] = reason(error)
                     continue
+                if written and (about.st_dev, about.st_ino) in written:
+                    note_read((about.st_dev, about.st_ino), text_name(entry.path))
                 if stat.S_ISREG(about.st_mode):
                     if linked:
                         trouble.names[path] = text_name(os.path.realpath(entry.path))

@@ -35,6 +35,7 @@ from cklog.local_files import parse_map
 from cklog.model.findings import Finding
 from cklog.model.options import SPLIT_BYTES
 from cklog.storage import Root
+from cklog.stores.local import listed_roots, take_listed
 from cklog.stores.store import handed_over, store_of, take_over
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class SourceTable:
         places = (options["path"], *(new for _, new in maps))
         self._root = Root(options["path"], maps, store=store_of(said, places))
         self._stores = handed_over([self._root.uri(""), *(new for _, new in self._root.maps_anywhere())])
+        self._listed: dict[str, bool] = {}
         self._split_bytes = _split_bytes_of(options.get("split_bytes", str(SPLIT_BYTES)))
         shown = _PLACES if options.get("places", "false").lower() == "true" else {}
         fields = [pa.field(f.name, f.type) for f in tables[self.name]]
@@ -99,11 +101,14 @@ class SourceTable:
             if finding.severity == "error" and self.fails:
                 raise CorruptInput(finding.message)
             _LOG.warning("%s: [%s] %s", finding.severity, finding.id, finding.message)
-        return tuple(parser.splits(self.name, self._split_bytes))
+        found = tuple(parser.splits(self.name, self._split_bytes))
+        self._listed = listed_roots()
+        return found
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, of the types of `schema`; damage is logged, or raised as `CorruptInput`."""
         take_over(self._stores)
+        take_listed(self._listed)
         skipped = 0
         for item in reader_of(split)(split, self.name, tuple(self.schema.names)):
             if not isinstance(item, Damage):

@@ -15,9 +15,10 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from cklog.budgets import budgets, over
+from cklog.destinations import note_named
 from cklog.errors import NotFound, Unreadable, first_line
 from cklog.local_files import (
     CutSince,
@@ -35,6 +36,10 @@ from cklog.local_files import (
 )
 from cklog.progress import Stage, stage
 from cklog.stores.files import FileInfo
+from cklog.stores.listings import FileEntry as FileEntry
+from cklog.stores.listings import Tree as Tree
+from cklog.stores.listings import moved_below, part_below
+from cklog.stores.local import note_listed
 from cklog.stores.opening import file_info, remote_entries
 from cklog.stores.opening import file_system as file_system
 from cklog.stores.opening import open_file as open_file
@@ -42,21 +47,6 @@ from cklog.stores.places import located, numbered
 from cklog.stores.store import store_numbered
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A file below the root: its relative path and its size in bytes."""
-
-    path: str
-    size: int
-
-
-class Tree(NamedTuple):
-    """The files and the folders below a place, each sorted by path."""
-
-    files: tuple[FileEntry, ...]
-    folders: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,10 @@ class Root:
         ------
         NotFound : there is no such folder, or what a map leads to cannot be reached
         Unreadable : the root is there, and may not be read
+        OutputError : what the command writes would be in it
         """
+        if self._is_local:
+            note_named(os_name(without_file_scheme(self.path)))
         try:
             kind = file_info(self.path).kind if self._is_local else self._remote_kind()
         except PermissionError as error:
@@ -138,7 +131,7 @@ class Root:
         if prefix not in self._listed:
             # of a store one request tells of a thousand files; and what was listed once is not listed otherwise later
             if prefix and ("" in self._listed or not self._is_local):
-                self._listed[prefix] = _below(self.tree(), prefix)
+                self._listed[prefix] = part_below(self.tree(), prefix)
                 return self._listed[prefix]
             with stage(f"listing {posixpath.join(self.path, prefix)}") as told:
                 if self._is_local:
@@ -162,6 +155,7 @@ class Root:
     def _list_local(self, prefix: str, told: Stage) -> Tree:
         """List everything below `prefix` on this machine; what cannot be listed becomes trouble."""
         here, base = Trouble(), self.uri("")
+        note_listed(base, self.follow_links, (without_file_scheme(new) for _, new in self.maps if is_local(new)))
         found = []
         for entry in walk(base, prefix, self.follow_links, here):
             found.append(entry)
@@ -227,8 +221,8 @@ class Root:
         if not folder:
             return self
         found, tree = replace(self, **{"path": joined(self.path, folder), **other}), self._listed.get("")
-        if tree is not None and (not self._is_local or any(_moved_below(tree, folder))):  # of links nothing is listed
-            found.take_listing(_moved_below(tree, folder))
+        if tree is not None and (not self._is_local or any(moved_below(tree, folder))):  # of links nothing is listed
+            found.take_listing(moved_below(tree, folder))
         return found
 
     def listed_below(self, folder: str) -> Root:
@@ -237,7 +231,7 @@ class Root:
         own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links, store=self.store)
         start = posixpath.join(whole, folder).rstrip("/")
         own.trouble.take_below(self.trouble, start)
-        own.take_listing(_moved_below(tree, folder) if folder else tree)
+        own.take_listing(moved_below(tree, folder) if folder else tree)
         return own
 
     def take_listing(self, tree: Tree) -> None:
@@ -290,8 +284,8 @@ class Root:
         """
         if not isinstance(error, OSError) or error.errno is None:
             return False
-        if isinstance(error, UnfollowedLink):
-            return True  # told as a link
+        if isinstance(error, UnfollowedLink) and posixpath.join(self.uri(""), path) in self.trouble.links:
+            return True  # reported as a link; one that was made since the listing is not
         if error.errno != errno.ENOENT or self._listed_size(path) is not None:
             self.trouble.unread[self.uri(path) if self._is_local else without_query(self.uri(path))] = reason(error)
         return True
@@ -378,21 +372,6 @@ class Root:
             for uri, why in store_numbered(self.store).refused.items():
                 if self.inside(uri) is not None or any(uri.startswith(without_query(new)) for _, new in self.maps):
                     self.trouble.unread.setdefault(uri, why)
-
-
-def _moved_below(tree: Tree, folder: str) -> Tree:
-    """Return what of a tree lies below a folder, by paths relative to that."""
-    found, cut = _below(tree, folder), len(folder.rstrip("/")) + 1
-    files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in found.files)
-    return Tree(files, tuple(path[cut:] for path in found.folders))
-
-
-def _below(tree: Tree, folder: str) -> Tree:
-    """Return what of a tree lies below a folder, by the same paths."""
-    ends = (f"{folder.rstrip('/')}/", f"{folder.rstrip('/')}0")  # "0" comes after "/"
-    a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)
-    c, d = (bisect.bisect_left(tree.folders, end) for end in ends)
-    return Tree(tree.files[a:b], tree.folders[c:d])
 
 
 _MAP_HINT = "every file there would seem to be missing"

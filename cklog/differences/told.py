@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any, NoReturn, TypeGuard
 
 from cklog.budgets import budgets, check_json, check_nesting, over, reading
+from cklog.destinations import note_named
 from cklog.errors import CorruptInput, NotFound, OverBudget, Unreadable
 from cklog.local_files import reason
 from cklog.model.values import is_integer
@@ -60,6 +61,7 @@ def read_told(path: str) -> Told:
         if path == STDIN:
             data = sys.stdin.buffer.read(most + 1)
         else:
+            note_named(path)
             with open(path, "rb") as file:
                 data = file.read(most + 1)
     except FileNotFoundError:

@@ -26,6 +26,7 @@ from cklog.engine.spark_session import SparkOptions, StartedSession
 from cklog.engine.spark_tasks import counted_by_tasks
 from cklog.errors import EngineError
 from cklog.progress import Stage, stage
+from cklog.stores.local import listed_roots, take_listed
 from cklog.stores.store import handed_over, take_over
 
 _META = pa.schema(
@@ -150,11 +151,12 @@ def _split_reader(
 
     So do the budgets in force, and how stores are reached: a task has a process of its own.
     """
-    allowed = budgets()
+    allowed, listed = budgets(), listed_roots()
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use(allowed)
         take_over(stores)
+        take_listed(listed)
         for batch in batches:
             for row in batch.column("splits").to_pylist():
                 for splits in pickle.loads(row):  # of `rows_of_tasks`: nothing of the input's is ever unpickled

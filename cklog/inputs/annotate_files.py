@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from cklog.destinations import require_unread
 from cklog.errors import OutputError, first_line
 from cklog.storage import file_system
 
@@ -33,6 +34,7 @@ def new_folder(target: str) -> Iterator[None]:
     ------
     OutputError : it is there and not empty, or cannot be made
     """
+    require_unread()
     made = _prepare(target)
     try:
         yield

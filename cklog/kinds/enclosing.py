@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from cklog.errors import CklogError
+from cklog.errors import CklogError, OutputError
 from cklog.kinds.opening import holds_run, runs_of
 from cklog.local_files import Trouble
 from cklog.storage import Root
@@ -48,6 +48,8 @@ def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
             for run in runs_of(above, source):
                 if not run.folder and run.format in formats:
                     return above, f"{root.path} is a part of the run {above.path} ({run.format}), which is asked"
+    except OutputError:  # -o names a file in a folder above PATH, which was read to find the run
+        raise
     except CklogError:  # whatever is wrong with PATH is said where it is opened
         return None
     return None

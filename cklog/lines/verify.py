@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.budgets import budgets, check_json, check_nesting, reading
+from cklog.destinations import note_named
 from cklog.errors import NotFound, UsageError
 from cklog.history.variables import NoVariables, variables_of
 from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
@@ -42,6 +43,7 @@ def read_line(path: str, option: str = "--line") -> dict[str, int | None]:
     UsageError : it holds no line
     """
     try:
+        note_named(path)
         with open(path, encoding="utf-8") as file:
             text = file.read(budgets().file)
         with reading(f"{option} {path}"):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cklog.budgets import budgets
+from cklog.destinations import note_named
 from cklog.errors import NotFound, UsageError
 
 _NAMED = re.compile(r"(.+)=(-?\d{1,18})")
@@ -98,6 +99,7 @@ def marks_of(texts: Iterable[str]) -> tuple[str, ...]:
 def _mark_lines(path: str) -> Sequence[str]:
     """The lines of a file of marks, without comments."""
     try:
+        note_named(path)
         with open(path, encoding="utf-8") as file:
             lines = [line.partition("#")[0].strip() for line in file.read(budgets().file).splitlines()]
     except (OSError, UnicodeDecodeError, ValueError):

@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.local_files import CutSince, NoFile, is_local, os_name, without_file_scheme
+from cklog.local_files import CutSince, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
 from cklog.stores.files import FileInfo
+from cklog.stores.local import open_regular
 from cklog.stores.places import located
 from cklog.stores.store import store_numbered
 
@@ -74,19 +75,16 @@ def _opened(uri: str) -> Any:
     if not is_local(uri):
         found = located(uri)
         return pa.PythonFile(store_numbered(found.store).opened(found.uri, found.size), mode="r")
-    path = os.path.abspath(without_file_scheme(uri))
-    if _is_pipe(path):
-        raise NoFile(path)
-    if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
-        return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it
-    return pa.OSFile(path)
-
-
-def _is_pipe(path: str) -> bool:
+    handle = open_regular(os.path.abspath(without_file_scheme(uri)))
+    if not _BY_DESCRIPTOR:
+        return pa.PythonFile(os.fdopen(handle, "rb"), mode="r")  # whoever opens it closes it
     try:
-        return stat.S_ISFIFO(os.stat(os_name(path)).st_mode)
-    except (OSError, ValueError):  # as whoever opens it is told
-        return False
+        return pa.OSFile(f"/proc/self/fd/{handle}")  # Arrow opens by name only: this is the file that was checked
+    finally:
+        os.close(handle)
+
+
+_BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
 
 
 def file_system(path: str) -> tuple[Any, str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cklog.budgets import Budgets, use
 from cklog.storage import FileEntry, Root, Tree
+from cklog.stores.local import listed_roots, take_listed
 from cklog.stores.store import handed_over, take_over
 from cklog.sweep.asking import HowToAsk, as_told, rows_of
 
@@ -31,6 +32,7 @@ def job_line(root: Root, form: str, shown: str, how: HowToAsk) -> bytes:
         "maps": root.maps_anywhere(),
         "stores": handed_over([root.uri(""), *(new for _, new in root.maps_anywhere())]),
         "follow_links": root.follow_links,
+        "listed": listed_roots(),
         "unread": root.trouble.unread,
         "links": root.trouble.links,
         "aliases": root.trouble.aliases,
@@ -48,6 +50,7 @@ def _answered(told: dict[str, Any]) -> list[dict[str, Any]]:
     how = HowToAsk(*told["how"])
     use(Budgets(how.memory))
     take_over(told["stores"])
+    take_listed(told["listed"])
     maps = tuple((old, new) for old, new in told["maps"])
     root = Root(told["path"], maps, follow_links=told["follow_links"])
     root.trouble.unread.update(told["unread"])

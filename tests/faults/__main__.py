@@ -22,6 +22,7 @@ LOCAL: Mapping[str, tuple[Fault, int]] = {
     "removed": (files.removed, 4),
     "folder-removed": (files.folder_removed, 3),
     "a-folder-instead": (files.folded, 2),
+    "a-link-instead": (files.linked, 2),
     "unreadable": (files.shut, 4),
     "signal": (ends.signalled, 8),
     "reader-gone": (ends.unread, 2),

@@ -55,6 +55,11 @@ def folded(asked: Asked) -> Outcome:
     return _gone(asked, "a folder", meanwhile.made_a_folder)
 
 
+def linked(asked: Asked) -> Outcome:
+    """A link to the same bytes outside PATH lies where a file was."""
+    return _gone(asked, "a link out of PATH", meanwhile.made_a_link)
+
+
 def shut(asked: Asked) -> Outcome:
     """A file may not be read any more."""
     return _gone(asked, "may not be read", meanwhile.unreadable)

@@ -50,6 +50,14 @@ def made_a_folder(path: str) -> str:
     return once_listed(path, f"os.unlink({path!r}); os.mkdir({path!r})")
 
 
+def made_a_link(path: str) -> str:
+    """Move a file out of the run, and put a link to it in its place."""
+    outside = "os.path.join(tempfile.mkdtemp(dir=os.path.dirname(os.environ['CKLOG_FAULT_CAME'])), 'moved')"
+    return "import tempfile\n" + once_listed(
+        path, f"moved = {outside}; shutil.move({path!r}, moved); os.symlink(moved, {path!r})"
+    )
+
+
 def folder_removed(path: str) -> str:
     """Remove the folder that a file lies in, with all that is in it."""
     return once_listed(path, f"shutil.rmtree(os.path.dirname({path!r}))")
