@@ -17,11 +17,12 @@ import typer
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
 from cklog.commands.terminal import completion
-from cklog.commands.terminal.output_file import write_file
+from cklog.commands.terminal.output_file import require_place, write_file
 from cklog.commands.terminal.printing import Printing
 from cklog.commands.terminal.stages import told_on_stderr
+from cklog.destinations import keep_input_from, note_named, require_unread
 from cklog.errors import NothingToWrite, OutputError, UsageError
-from cklog.local_files import parse_map, text_name
+from cklog.local_files import is_local, os_name, parse_map, text_name, without_file_scheme
 from cklog.model.actions import Acted
 from cklog.model.options import IO_THREADS, SPLIT_BYTES, Options
 from cklog.model.verdict import Answer
@@ -76,7 +77,12 @@ class Common:
     ] = ""
     brief: Annotated[bool, typer.Option("--brief", help="The verdict alone, and what to do: one screen.")] = False
     pager: Annotated[bool, typer.Option("--pager", help="On a terminal: page by page, by $PAGER.")] = False
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer there.")] = ""
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer to FILE, which is outside PATH.")
+    ] = ""
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Let -o write inside PATH, and replace files that were read.")
+    ] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
@@ -166,6 +172,9 @@ class Common:
             engine_timeout=self.engine_timeout,
             ship=self.ship,
         )
+        for place in (self.path, *(new for _, new in options.maps)):
+            if is_local(place):
+                note_named(without_file_scheme(os_name(place)))
         return open_run(self.path, options)
 
     def answer(
@@ -185,6 +194,8 @@ class Common:
         if form not in (*FORMATS, *own):
             raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
         self._printing.require(form)
+        if self.output:
+            require_place(self.output)
         color = not self.no_color and not os.environ.get("NO_COLOR")
         with told_on_stderr(self.quiet, self.verbose, color), self.run() as run:
             found = ask(run)
@@ -214,6 +225,7 @@ class Common:
         """To stdout or the file of -o."""
         try:
             if self.output:
+                require_unread()
                 write_file(self.output, text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
             elif isinstance(text, bytes):
                 sys.stdout.buffer.write(text)
@@ -268,7 +280,9 @@ def command(function: Callable[..., None], path: Any = None) -> Callable[..., No
     @functools.wraps(function)
     def wrapped(**given: Any) -> None:
         groups = {name: grouped[name](**{one: given.pop(one) for one in members[name]}) for name in grouped}
-        function(**groups, **given)
+        common = typing.cast("Common", groups["common"])
+        with keep_input_from("-o", "" if common.overwrite else common.output):
+            function(**groups, **given)
 
     # PATH comes first in a command's usage, and what every command takes last
     common = members["common"]

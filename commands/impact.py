@@ -9,7 +9,9 @@ import typer
 from cklog.commands.common import Common, command
 from cklog.commands.options import LineOptions, RecoveryName, moment
 from cklog.commands.terminal import completion
+from cklog.destinations import keep_input_from
 from cklog.errors import UsageError
+from cklog.local_files import is_local, without_file_scheme
 
 CrashOption = Annotated[
     str, typer.Option("--crash", metavar="TIME", help="When it crashed (as logged): ms or ISO 8601.")
@@ -79,7 +81,9 @@ def impact(
     )
     if annotate:
         to_write = AnnotateQuestion(annotate, results, time, operator)
-        common.answer(lambda run: run.annotate(asked, to_write))
+        kept = annotate if is_local(annotate) and not common.overwrite else ""
+        with keep_input_from("--annotate", without_file_scheme(kept)):
+            common.answer(lambda run: run.annotate(asked, to_write))
     if results or time or operator:
         raise UsageError("--results, --time and --operator: what to annotate", "say where to with --annotate NEW")
     chosen = line.question(against=against)

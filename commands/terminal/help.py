@@ -49,6 +49,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
             "--brief",
             "--pager",
             "--output",
+            "--overwrite",
             "--quiet",
             "--verbose",
             "--no-color",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -9,6 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from cklog.endings import tidied_at_end
+from cklog.errors import OutputError
+
+
+def require_place(path: str) -> None:
+    """Refuse a file that surely cannot be written, before a long answer is computed for it.
+
+    Raises
+    ------
+    OutputError : it is a directory, or in no directory
+    """
+    place = os.path.realpath(path)
+    if os.path.isdir(place):
+        raise OutputError(f"{path}: {os.strerror(errno.EISDIR)}")
+    if not os.path.isdir(os.path.dirname(place)):
+        raise OutputError(f"{path}: {os.strerror(errno.ENOENT)}")
 
 
 def write_file(path: str, content: bytes) -> None:

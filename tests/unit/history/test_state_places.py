@@ -59,7 +59,7 @@ def test_files_of_older_checkpoints_may_be_gone(tmp_path: Path) -> None:
 def test_verify_refutes_a_line_of_a_checkpoint_without_its_file(tmp_path: Path) -> None:
     run_with_files(tmp_path)
     stated = tmp_path / "line.json"
-    assert cklog("recovery-line", tmp_path, "--json", "-o", stated).code == 0
+    stated.write_text(cklog("recovery-line", tmp_path, "--json").out)
     assert asked(tmp_path, "verify", "--maximal", "--line", str(stated))[0] == 0
     (tmp_path / "state-files/a/4").unlink()
     code, result, _ = asked(tmp_path, "verify", "--line", str(stated))
