@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from cklog.destinations import note_named, note_read, watched
 from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
+from cklog.holes import size_before_holes
 
 _SURROGATES = 0xDC00  # where Python puts bytes that are no UTF-8; neither Arrow nor JSON takes them
 _PRIVATE = 0xF700
@@ -91,6 +92,13 @@ _NO_FILES = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+class HasHoles(SelfExplained):
+    """A file with data after more holes than are read."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(errno.EFBIG, why, path)
 
 
 class UnfollowedLink(SelfExplained):
@@ -308,7 +316,10 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
                 if stat.S_ISREG(about.st_mode):
                     if linked:
                         trouble.names[path] = text_name(os.path.realpath(entry.path))
-                    yield FoundEntry(path, about.st_size)
+                    size, why = size_before_holes(entry.path, about)
+                    if why:
+                        trouble.unread[path] = why
+                    yield FoundEntry(path, size)
                 elif linked and stat.S_ISDIR(about.st_mode):
                     if is_inside(entry.path, real_root):
                         trouble.aliases[path] = text_name(os.path.realpath(entry.path))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.local_files import CutSince, is_local, os_name, without_file_scheme
+from cklog.holes import size_before_holes
+from cklog.local_files import CutSince, HasHoles, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
 from cklog.stores.files import FileInfo
 from cklog.stores.local import open_regular
@@ -75,13 +76,19 @@ def _opened(uri: str) -> Any:
     if not is_local(uri):
         found = located(uri)
         return pa.PythonFile(store_numbered(found.store).opened(found.uri, found.size), mode="r")
-    handle = open_regular(os.path.abspath(without_file_scheme(uri)))
+    path = os.path.abspath(without_file_scheme(uri))
+    handle = open_regular(path)
     if not _BY_DESCRIPTOR:
         return pa.PythonFile(os.fdopen(handle, "rb"), mode="r")  # whoever opens it closes it
     try:
-        return pa.OSFile(f"/proc/self/fd/{handle}")  # Arrow opens by name only: this is the file that was checked
+        about = os.fstat(handle)
+        size, why = size_before_holes(f"/proc/self/fd/{handle}", about)
+        if why:
+            raise HasHoles(path, why)
+        file = pa.OSFile(f"/proc/self/fd/{handle}")  # Arrow opens by name only: this is the file that was checked
     finally:
         os.close(handle)
+    return file if size == about.st_size else pa.PythonFile(Beginning(file, size), mode="r")
 
 
 _BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
