@@ -5,6 +5,8 @@ Damage inside the input is a finding and is returned, never raised.
 
 from __future__ import annotations
 
+from cklog.masking import masked_options
+
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says; its kind, where it says nothing.
@@ -104,3 +106,6 @@ class EngineError(CklogError):
 
     id = "engine-unavailable"
     exit_code = 69
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(masked_options(message), hint)  # engines quote their settings

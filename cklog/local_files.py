@@ -18,6 +18,7 @@ from typing import NamedTuple
 from cklog.destinations import note_named, note_read, watched
 from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
 from cklog.holes import size_before_holes
+from cklog.masking import masked_options
 
 _SURROGATES = 0xDC00  # where Python puts bytes that are no UTF-8; neither Arrow nor JSON takes them
 _PRIVATE = 0xF700
@@ -183,7 +184,9 @@ def told_error(error: BaseException) -> CklogError:
     if isinstance(error, OSError) and error.errno is not None:
         named = error.filename if isinstance(error.filename, str) else first_line(error)
         return Unreadable(f"{named}: {reason(error)}", "ask again as a user who may read it")
-    return SelfCheckFailed(f"a bug: {type(error).__name__}: {error}", "run again with -v and report what it prints")
+    return SelfCheckFailed(
+        masked_options(f"a bug: {type(error).__name__}: {error}"), "run again with -v and report what it prints"
+    )
 
 
 def plain_reason(error: OSError) -> str:

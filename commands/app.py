@@ -19,6 +19,7 @@ from cklog.commands.lazy import SETTINGS, LazyCommands
 from cklog.commands.terminal.streams import encodable_json, prepare_streams, write_out
 from cklog.errors import CklogError, OutputError, UsageError
 from cklog.local_files import told_error
+from cklog.masking import masked_options
 from cklog.render.formats import error_object
 from cklog.render.text import visible, visible_json
 from cklog.version import __version__
@@ -120,7 +121,7 @@ def main() -> None:
         sys.exit(_tell_usage(error))
     except Exception as error:
         if not isinstance(error, CklogError | MemoryError) and ("-v" in sys.argv or "--verbose" in sys.argv):
-            traceback.print_exc()
+            print(masked_options(traceback.format_exc()), end="", file=sys.stderr)
         told = told_error(error)
         _tell(told)
         sys.exit(told.exit_code)
@@ -145,7 +146,7 @@ class _NoPandas(MetaPathFinder):
 
 def _tell_usage(error: Any) -> int:
     """Tell of a command line that cannot be read, as of every other error; of one that says nothing print the help."""
-    context, message = error.ctx, error.format_message()
+    context, message = error.ctx, masked_options(error.format_message())
     if context is not None and message == context.get_help():
         print(message, file=sys.stderr)
         return UsageError.exit_code

@@ -170,7 +170,8 @@ def assignment(option: str, text: str) -> tuple[str, str]:
     last = option != "--spark-conf"  # a value may hold another =, an operator's name too
     key, equals, value = text.rpartition("=") if last else text.partition("=")
     if not (key and equals and value):
-        raise UsageError(f"{option} {text}: expected {'OP/SUB=CKPT' if last else 'K=V'}")
+        given = f"{option} {text}" if last else option  # a value of Spark's may be a secret
+        raise UsageError(f"{given}: expected {'OP/SUB=CKPT' if last else 'K=V'}")
     return key, value
 
 

@@ -6,18 +6,8 @@ import json
 import re
 
 from cklog.local_files import shown_name
+from cklog.masking import masked, may_hold_secrets
 
-_USER = re.compile(
-    r"""(://[^/\s:@?#"']*):"""  # a user, then a password, which runs to the last @ before a slash
-    r"""(?:[^/\s"]+@|(?!/|\d+(?:\W|$))[^\s"@?#:]+@)"""  # or has slashes, as keys of AWS have, and is no port
-)
-_NAMED = re.compile(
-    r"((?:secret|pass(?:word|wd|phrase)|token|signature|credential|(?:access|account|private|api|shared)[._-]?key"
-    r"|sas|sig|pwd)[a-z0-9_.%-]{0,80})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)",
-    re.IGNORECASE | re.ASCII,
-)
-_HINTS = ("secret", "pass", "token", "sig", "cred", "key", "sas", "pwd")
-_MASK = r"\1=***"
 _JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
@@ -57,10 +47,10 @@ def visible_json(text: str) -> str:
 
     Its values stay the same but for the secrets in them.
 
-    >>> visible_json('"\\x9b1m"'), visible_json(r'["token=\\"x\\""]')
-    ('"\\\\u009b1m"', '["token=***"]')
+    >>> visible_json('"\\x9b1m"'), visible_json('["s3://b?token=x", "token=x"]')
+    ('"\\\\u009b1m"', '["s3://b?token=***", "token=x"]')
     """
-    if _USER.search(text) or (_may_name_secrets(text) and _NAMED.search(text)):
+    if may_hold_secrets(text):
         text = _JSON_STRING.sub(_masked_string, text)
     if text.isascii():
         return text.replace("\x7f", "\\u007f")
@@ -82,28 +72,6 @@ def escaped_markdown(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
     return visible(text)
-
-
-def masked(text: str) -> str:
-    """Return a text without secrets: passwords in URIs, and the values of what is called like one.
-
-    It is asked of each text before that is escaped, quoted, laid out or put between others: afterwards nobody can tell
-    where a secret ends.
-
-    >>> masked("s3://me:pw@b/x?secret_key=abc&region=x")
-    's3://me:***@b/x?secret_key=***&region=x'
-    >>> masked("s3://me:p/w@b"), masked("hdfs://h:8020/me@x"), masked('password="a b"')
-    ('s3://me:***@b', 'hdfs://h:8020/me@x', 'password=***')
-    """
-    if "://" in text:
-        text = _USER.sub(r"\1:***@", text)
-    return _NAMED.sub(_MASK, text) if _may_name_secrets(text) else text
-
-
-def _may_name_secrets(text: str) -> bool:
-    """Return whether it is worth to look closer: most texts hold none, and each hint is sought faster than all."""
-    lower = text.lower() if "=" in text else ""
-    return any(hint in lower for hint in _HINTS)
 
 
 def _masked_string(found: re.Match[str]) -> str:

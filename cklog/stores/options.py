@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cklog.errors import UsageError
+from cklog.masking import masked_options
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "s3": (
@@ -133,10 +134,10 @@ class Settings:
         return (told.partition("://")[2] if "://" in told else told).rstrip("/")
 
     def hidden(self, text: str) -> str:
-        """Return a text in which no secret of these is left."""
+        """Return what a store or its library says without any of these secrets, or others that it quotes."""
         for key in SECRETS & self.values.keys():
             text = text.replace(self.values[key], "***") if self.values[key] else text
-        return text
+        return masked_options(text)
 
 
 def settings_of(uri: str, given: Mapping[str, str], environment: Mapping[str, str]) -> Settings:

@@ -22,6 +22,7 @@ from cklog.budgets import budgets, check_json, inflating, reading
 from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
 from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit
 from cklog.local_files import without_file_scheme, without_query
+from cklog.masking import masked_options
 from cklog.parsers.sink_tables.ancestry import reached, way_back
 from cklog.parsers.sink_tables.files import Metadata, NoJson, require_found, text, whole
 from cklog.parsers.sink_tables.iceberg_stamps import Remembered, stamps_of
@@ -121,7 +122,7 @@ def _read_catalog(uri: str, branch: str) -> SinkTable:
     except (NoSuchTableError, NoSuchNamespaceError):
         raise NotFound(f"{uri}: the catalog {name} has no such table") from None
     except Exception as error:  # whatever a catalog's client raises: a network's errors, a configuration's, its own
-        why = f"{type(error).__name__}: {first_line(error)}"
+        why = masked_options(f"{type(error).__name__}: {first_line(error)}")
         raise Unreadable(f"{uri}: the catalog cannot be asked: {why}", "see ~/.pyiceberg.yaml") from None
     files = Metadata(uri)
     return _table(files, uri, branch, loaded.metadata)

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklog.masking import masked
 from cklog.model.findings import Finding
 from cklog.model.verdict import Answer
 from cklog.render.formats import render
-from cklog.render.text import masked, visible, visible_json
+from cklog.render.text import visible, visible_json
 from tests.program import cklog
 
 OBEYED = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u200e", "\u202e", "\u2066", "\u2028", "\ufeff"]

@@ -1,0 +1,75 @@
+"""Secrets in texts: passwords and keys that URIs carry, and values of options in texts of engines and stores.
+
+What an answer says is masked in URIs alone (`masked`): an operator, a folder or a file may be called `token=abc`, and
+two of them must not become one. Texts that quote options come from few places: errors of stores and engines, the
+command line, a traceback. These mask by the names of options, too (`masked_options`), where the text comes in.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HIDDEN = "***"
+_USER = re.compile(
+    r"""(://[^/\s:@?#"']*):"""  # a user, then a password, which runs to the last @ before a slash
+    r"""(?:[^/\s"]+@|(?!/|\d+(?:\W|$))[^\s"@?#:]+@)"""  # or has slashes, as keys of AWS have, and is no port
+)
+_NAME = (
+    r"(?:secret|pass(?:word|wd|phrase)|token|signature|credential|(?:access|account|private|api|shared)[._-]?key"
+    r"|sas|sig|pwd)[a-z0-9_.%-]{0,80}"
+)
+_OPTION = re.compile(rf"({_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)", re.IGNORECASE | re.ASCII)
+_URI = re.compile(r"([a-z][a-z0-9+.-]{0,30})://[^\s\"]*", re.IGNORECASE | re.ASCII)
+_IN_PATH = re.compile(rf"(;{_NAME})=[^;&?#]+", re.IGNORECASE | re.ASCII)
+_IN_QUERY = re.compile(rf"([?&;#][a-z0-9_.%-]{{0,40}}?{_NAME})=[^&]+", re.IGNORECASE | re.ASCII)
+_OF_FILES = frozenset({"file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "wasb", "wasbs"})
+"""Schemes of places whose paths are names of files: a `;` in them begins no parameter."""
+
+_JAAS = "LoginModule"
+"""What the class is called whose options follow: Kafka's passwords are written so."""
+
+
+def masked(text: str) -> str:
+    """Return a text without the secrets of URIs: passwords, and values of a query that are called like a secret.
+
+    It is asked of each text before that is escaped, quoted, laid out or put between others: afterwards nobody can tell
+    where a secret ends.
+
+    >>> masked("s3://me:pw@b/x?secret_key=abc&region=x"), masked("sc://h:15002/;token=abc;user_id=me")
+    ('s3://me:***@b/x?secret_key=***&region=x', 'sc://h:15002/;token=***;user_id=me')
+    >>> masked("s3://me:p/w@b"), masked("hdfs://h:8020/me@x"), masked("s3://b/token=abc/chk-1"), masked("token=abc")
+    ('s3://me:***@b', 'hdfs://h:8020/me@x', 's3://b/token=abc/chk-1', 'token=abc')
+    """
+    if "://" in text:
+        text = _URI.sub(_masked_uri, _USER.sub(rf"\1:{_HIDDEN}@", text))
+    return _OPTION.sub(rf"\1={_HIDDEN}", text) if _JAAS in text else text
+
+
+def masked_options(text: str) -> str:
+    """Return a text that quotes options without their secrets, and without those of URIs.
+
+    >>> masked_options('no such setting: fs.s3a.secret.key=a/b'), masked_options('password="a b"')
+    ('no such setting: fs.s3a.secret.key=***', 'password=***')
+    """
+    return _OPTION.sub(rf"\1={_HIDDEN}", masked(text))
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Return whether `masked` might change a part of a text: most have none, and to look for that is fast."""
+    return ("://" in text and bool(_USER.search(text) or _PARAMETER.search(text))) or _JAAS in text
+
+
+_PARAMETER = re.compile(rf"[?&;#][a-z0-9_.%-]{{0,40}}?{_NAME}=", re.IGNORECASE | re.ASCII)
+
+
+def _masked_uri(found: re.Match[str]) -> str:
+    """Return a URI without the secrets among its parameters; one in single quotes ends with them."""
+    uri, rest = found[0], ""
+    if found.string[found.start() - 1 : found.start()] == "'":
+        uri, quote, rest = uri.partition("'")
+        rest = quote + rest
+    end = re.search(r"[?#]", uri)
+    path, query = (uri, "") if end is None or found[1].lower() == "file" else (uri[: end.start()], uri[end.start() :])
+    if found[1].lower() not in _OF_FILES:
+        path = _IN_PATH.sub(rf"\1={_HIDDEN}", path)
+    return path + _IN_QUERY.sub(rf"\1={_HIDDEN}", query) + rest
