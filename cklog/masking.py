@@ -7,10 +7,11 @@ command line, a traceback. These mask by the names of options, too (`masked_opti
 
 from __future__ import annotations
 
+import functools
 import re
 
 _HIDDEN = "***"
-_USER = re.compile(
+_USER = (
     r"""(://[^/\s:@?#"']*):"""  # a user, then a password, which runs to the last @ before a slash
     r"""(?:[^/\s"]+@|(?!/|\d+(?:\W|$))[^\s"@?#:]+@)"""  # or has slashes, as keys of AWS have, and is no port
 )
@@ -18,10 +19,11 @@ _NAME = (
     r"(?:secret|pass(?:word|wd|phrase)|token|signature|credential|(?:access|account|private|api|shared)[._-]?key"
     r"|sas|sig|pwd)[a-z0-9_.%-]{0,80}"
 )
-_OPTION = re.compile(rf"({_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)", re.IGNORECASE | re.ASCII)
-_URI = re.compile(r"([a-z][a-z0-9+.-]{0,30})://[^\s\"]*", re.IGNORECASE | re.ASCII)
-_IN_PATH = re.compile(rf"(;{_NAME})=[^;&?#]+", re.IGNORECASE | re.ASCII)
-_IN_QUERY = re.compile(rf"([?&;#][a-z0-9_.%-]{{0,40}}?{_NAME})=[^&]+", re.IGNORECASE | re.ASCII)
+_OPTION = rf"({_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)"
+_URI = r"([a-z][a-z0-9+.-]{0,30})://[^\s\"]*"
+_IN_PATH = rf"(;{_NAME})=[^;&?#]+"
+_IN_QUERY = rf"([?&;#][a-z0-9_.%-]{{0,40}}?{_NAME})=[^&]+"
+_PARAMETER = rf"[?&;#][a-z0-9_.%-]{{0,40}}?{_NAME}="
 _OF_FILES = frozenset({"file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "wasb", "wasbs"})
 """Schemes of places whose paths are names of files: a `;` in them begins no parameter."""
 
@@ -41,8 +43,8 @@ def masked(text: str) -> str:
     ('s3://me:***@b', 'hdfs://h:8020/me@x', 's3://b/token=abc/chk-1', 'token=abc')
     """
     if "://" in text:
-        text = _URI.sub(_masked_uri, _USER.sub(rf"\1:{_HIDDEN}@", text))
-    return _OPTION.sub(rf"\1={_HIDDEN}", text) if _JAAS in text else text
+        text = _compiled(_URI).sub(_masked_uri, _compiled(_USER).sub(rf"\1:{_HIDDEN}@", text))
+    return _compiled(_OPTION).sub(rf"\1={_HIDDEN}", text) if _JAAS in text else text
 
 
 def masked_options(text: str) -> str:
@@ -51,15 +53,22 @@ def masked_options(text: str) -> str:
     >>> masked_options('no such setting: fs.s3a.secret.key=a/b'), masked_options('password="a b"')
     ('no such setting: fs.s3a.secret.key=***', 'password=***')
     """
-    return _OPTION.sub(rf"\1={_HIDDEN}", masked(text))
+    return _compiled(_OPTION).sub(rf"\1={_HIDDEN}", masked(text)) if "=" in text else masked(text)
 
 
 def may_hold_secrets(text: str) -> bool:
     """Return whether `masked` might change a part of a text: most have none, and to look for that is fast."""
-    return ("://" in text and bool(_USER.search(text) or _PARAMETER.search(text))) or _JAAS in text
+    return ("://" in text and _has_secret_in_uri(text)) or _JAAS in text
 
 
-_PARAMETER = re.compile(rf"[?&;#][a-z0-9_.%-]{{0,40}}?{_NAME}=", re.IGNORECASE | re.ASCII)
+def _has_secret_in_uri(text: str) -> bool:
+    return bool(_compiled(_USER).search(text) or _compiled(_PARAMETER).search(text))
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when a text needs it: most commands print none that does, and start faster."""
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
 def _masked_uri(found: re.Match[str]) -> str:
@@ -71,5 +80,5 @@ def _masked_uri(found: re.Match[str]) -> str:
     end = re.search(r"[?#]", uri)
     path, query = (uri, "") if end is None or found[1].lower() == "file" else (uri[: end.start()], uri[end.start() :])
     if found[1].lower() not in _OF_FILES:
-        path = _IN_PATH.sub(rf"\1={_HIDDEN}", path)
-    return path + _IN_QUERY.sub(rf"\1={_HIDDEN}", query) + rest
+        path = _compiled(_IN_PATH).sub(rf"\1={_HIDDEN}", path)
+    return path + _compiled(_IN_QUERY).sub(rf"\1={_HIDDEN}", query) + rest
