@@ -36,15 +36,15 @@ from cklog.local_files import (
 )
 from cklog.progress import Stage, stage
 from cklog.stores.files import FileInfo
-from cklog.stores.listings import FileEntry as FileEntry
-from cklog.stores.listings import Tree as Tree
-from cklog.stores.listings import moved_below, part_below
 from cklog.stores.local import note_listed
 from cklog.stores.opening import file_info, remote_entries
 from cklog.stores.opening import file_system as file_system
 from cklog.stores.opening import open_file as open_file
 from cklog.stores.places import located, numbered
 from cklog.stores.store import store_numbered
+from cklog.stores.trees import FileEntry as FileEntry
+from cklog.stores.trees import Tree as Tree
+from cklog.stores.trees import moved_below, part_below
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 

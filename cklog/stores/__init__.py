@@ -6,7 +6,7 @@ of a URI gets into a message, no credential is in it.
 - `options`: `--store K=V`, what the environment says, and what becomes of both
 - `opening`: a path or URI opened or looked at, on this machine or in a store
 - `places`: URIs as cklog writes them for itself
-- `listings`: files and folders that were listed below a place
+- `trees`: files and folders that were listed below a place
 - `local`: a file of this machine opened: a regular one, in a directory that was listed
 - `store`: a store that is open, what it refused, and its number
 - `bucket`: its file system: what it lists and gives; loaded when it is first asked
