@@ -9,9 +9,16 @@ of a URI gets into a message, no credential is in it.
 - `trees`: files and folders that were listed below a place
 - `local`: a file of this machine opened: a regular one, in a directory that was listed
 - `store`: a store that is open, what it refused, and its number
-- `bucket`: its file system: what it lists and gives; loaded when it is first asked
+- `bucket`: a bucket of a store, by whichever of the next two
+- `s3`: a bucket of S3, asked by requests of our own
+- `arrow`: a bucket that pyarrow reads; loaded when it is first asked
+- `systems`: file systems of pyarrow, and its calls, which wait no longer than they may
 - `files`: a file of a store, read by ranges
-- `requests`: requests for ranges: bounded tries, and a reason in one line
-- `patience`: how long a store is waited for, and what is said of one that does not give
+- `requests`: requests to S3: ranges, pages of a listing, bounded tries, and a reason in one line
+- `listings`: what pages of a listing name, checked
+- `exchanges`: one request over HTTP and its answer, checked before it is believed
+- `deadlines`: how long a request may still take
+- `patience`: how long a store is waited for in all, and what is said of one that does not give
+- `identities`: the keys with which S3 is asked, of options, profiles and roles
 - `signing`: the signature of a request (AWS, version 4)
 """

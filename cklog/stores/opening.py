@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cklog.errors import OverBudget
 from cklog.holes import size_before_holes
 from cklog.local_files import CutSince, HasHoles, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
@@ -124,16 +125,21 @@ def file_info(path: str) -> FileInfo:
 def remote_entries(uri: str) -> list[tuple[str, int | None]]:
     """Return the paths of all files and folders below a URI, relative to it, and the sizes of files.
 
+    What no path leads to is remembered as refused.
+
     Raises
     ------
     OSError : they cannot be listed
     """
     found = located(uri)
-    bucket = store_numbered(found.store).bucket(found.uri)
-    base = bucket.inner(found.uri)
-    cut = len(base.rstrip("/")) + 1
-    told = bucket.listed(base)
-    return [(f.path[cut:], int(f.size or 0) if f.is_file else None) for f in told if f.path[cut:]]
+    store = store_numbered(found.store)
+    bucket, bare = store.bucket(found.uri), found.uri.partition("?")[0].rstrip("/")
+    try:
+        listing = bucket.listed(bucket.inner(found.uri))
+    except OverBudget as error:
+        raise error.of(bare) from None
+    store.refused.update((f"{bare}/{path}", why) for path, why in listing.refused.items())
+    return [*((path, size) for path, (size, _) in listing.files.items()), *((path, None) for path in listing.folders)]
 
 
 @functools.cache

@@ -7,9 +7,10 @@ a scan looks at its environment once; whoever reads elsewhere is given what was 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from cklog.errors import UsageError
 from cklog.masking import masked_options
@@ -56,6 +57,8 @@ _WHO = frozenset(
 )
 """Options that say as whom a store is asked."""
 
+_SIGNED = re.compile(r"(?i)((?:signature|credential|sig|bearer|security-token)[=: ]+)[^\s&,;<>'\"]+")
+_LEAST_SECRET = 8
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 TIMEOUT_SECONDS = 10.0
 
@@ -134,10 +137,20 @@ class Settings:
         return (told.partition("://")[2] if "://" in told else told).rstrip("/")
 
     def hidden(self, text: str) -> str:
-        """Return what a store or its library says without any of these secrets, or others that it quotes."""
-        for key in SECRETS & self.values.keys():
-            text = text.replace(self.values[key], "***") if self.values[key] else text
-        return masked_options(text)
+        """Return a text without these secrets, also in capitals or escaped, without signatures and quoted secrets."""
+        for secret in self._secrets():
+            for form in {secret, quote(secret, safe="")}:
+                text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
+        return masked_options(_SIGNED.sub(r"\1***", text))
+
+    def has_secret(self, text: str, more: Iterable[str] = ()) -> bool:
+        """Return whether a text has a secret of these, one that is too long to be there by chance."""
+        folded = text.lower()
+        return any(len(secret) >= _LEAST_SECRET and secret.lower() in folded for secret in (*self._secrets(), *more))
+
+    def _secrets(self) -> list[str]:
+        """Return the secrets among the values."""
+        return [self.values[key] for key in sorted(SECRETS & self.values.keys()) if self.values[key]]
 
 
 def settings_of(uri: str, given: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
@@ -218,5 +231,5 @@ def _with_profile(values: dict[str, str], environment: Mapping[str, str]) -> dic
     told = {"region": "region", "endpoint": "endpoint_url"}
     if not values.keys() & {"access_key", "anonymous", "role_arn"}:
         told |= {"access_key": "aws_access_key_id", "secret_key": "aws_secret_access_key"}
-        told |= {"session_token": "aws_session_token"}
+        told |= {"session_token": "aws_session_token", "credential_process": "credential_process"}
     return {key: found[theirs] for key, theirs in told.items() if found.get(theirs)} | values

@@ -1,14 +1,18 @@
-"""How long a store is waited for, and what is said of one that does not give what it is asked for."""
+"""How long a store is waited for, and what is said of one that does not give."""
 
 from __future__ import annotations
 
 import errno
 import threading
+import time
 
 from cklog.local_files import SelfExplained
 
 TRIES = 3
 """So often a request is made that fails."""
+
+_LEAST_SHARE = 0.1
+"""With less of the time left no request is started: it could not succeed."""
 
 
 class NotServed(SelfExplained):
@@ -19,21 +23,32 @@ class NotServed(SelfExplained):
 
 
 class Patience:
-    """How long a store may cost time for nothing: requests that failed for good, all together.
+    """How long a store may cost time for nothing: all requests that failed, together.
 
-    A store that hangs hangs at each of thousands of files: after some time nothing is asked of it any more.
+    A store that hangs hangs at each of thousands of files: after some time nothing is asked of it any more. Time that
+    several requests lose at once is counted once.
     """
 
     def __init__(self, seconds: float) -> None:
         self._most, self._lost, self._lock = seconds, 0.0, threading.Lock()
+        self._counted_until = 0.0
 
-    def require(self) -> None:
-        """Raise `NotServed` if the store has cost too much already."""
-        if self._lost >= self._most:
-            what = f"the store failed for {self._lost:.0f} s in all, and is not asked any more (--store timeout=S)"
+    def left(self) -> float:
+        """Return the seconds that may still be lost.
+
+        Raises
+        ------
+        NotServed : too many are lost already
+        """
+        left = self._most - self._lost
+        if left < _LEAST_SHARE * self._most:
+            what = f"the store failed for {self._lost:.2g} s in all, and is not asked any more (--store timeout=S)"
             raise NotServed(errno.ETIMEDOUT, what)
+        return left
 
-    def lose(self, seconds: float) -> None:
-        """Count a request that failed for good."""
+    def lose(self, began: float) -> None:
+        """Count the time since `began`, of `time.monotonic`, as lost."""
         with self._lock:
-            self._lost += seconds
+            now = time.monotonic()
+            self._lost += max(now - max(began, self._counted_until), 0.0)
+            self._counted_until = now

@@ -23,13 +23,30 @@ def escaped_path(path: str) -> str:
     return quote(path, safe="/-_.~")
 
 
+def escaped_query(query: Mapping[str, str]) -> str:
+    """Return a query as a request has it, in the order in which it is signed.
+
+    >>> escaped_query({"prefix": "a b/é", "list-type": "2"})
+    'list-type=2&prefix=a%20b%2F%C3%A9'
+    """
+    return "&".join(sorted(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in query.items()))
+
+
 def signed_headers(
-    path: str, headers: Mapping[str, str], keys: tuple[str, str], token: str | None, region: str, at: datetime
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    keys: tuple[str, str],
+    token: str | None,
+    region: str,
+    at: datetime,
+    service: str = "s3",
 ) -> dict[str, str]:
-    """Return the headers of a signed GET of a path that is escaped already.
+    """Return the headers of a signed request for a path, with its query, that is escaped already.
 
     `headers` has its Host, `keys` are the access key and the secret one, and `at` is UTC.
     """
+    path, _, query = target.partition("?")
     stamp = at.strftime("%Y%m%dT%H%M%SZ")
     signed = {name.lower(): value.strip() for name, value in headers.items()}
     signed |= {"x-amz-content-sha256": _EMPTY_SHA256, "x-amz-date": stamp}
@@ -37,11 +54,11 @@ def signed_headers(
         signed["x-amz-security-token"] = token
     names = ";".join(sorted(signed))
     lines = "".join(f"{name}:{signed[name]}\n" for name in sorted(signed))
-    canonical = f"GET\n{path}\n\n{lines}\n{names}\n{_EMPTY_SHA256}"
-    scope = f"{stamp[:8]}/{region}/s3/aws4_request"
+    canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{_EMPTY_SHA256}"
+    scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = f"AWS4{keys[1]}".encode()
-    for part in (stamp[:8], region, "s3", "aws4_request"):
+    for part in (stamp[:8], region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
     signature = hmac.digest(key, text.encode(), "sha256").hex()
     signed["authorization"] = (

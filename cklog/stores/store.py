@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cklog.errors import UsageError
 from cklog.local_files import is_local, reason
 from cklog.stores.files import StoreFile
-from cklog.stores.options import captured_environment, parse_store, settings_of
+from cklog.stores.options import Settings, captured_environment, parse_store, settings_of
 from cklog.stores.places import located
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ class Store:
         scheme, _, rest = bare.partition("://")
         base = f"{scheme}://{rest.split('/', 1)[0]}{mark}{query}"
         if base not in self._buckets:
-            from cklog.stores.bucket import Bucket  # pyarrow.fs, which most answers are given without
-
-            self._buckets[base] = Bucket(base, settings_of(base, dict(self.given), self.environment))
+            self._buckets[base] = _bucket_of(base, settings_of(base, dict(self.given), self.environment))
         return self._buckets[base]
 
     def opened(self, uri: str, size: int | None) -> StoreFile:
@@ -68,6 +66,17 @@ class Store:
             if listed or error.errno != errno.ENOENT:
                 self.refused[bare] = reason(error)
             raise
+
+
+def _bucket_of(uri: str, settings: Settings) -> Bucket:
+    """Return the bucket that a URI leads to; what reaches stores is loaded here, since most answers need none."""
+    if settings.kind == "s3":
+        from cklog.stores.s3 import S3Bucket
+
+        return S3Bucket(uri, settings)
+    from cklog.stores.arrow import ArrowBucket
+
+    return ArrowBucket(uri, settings)
 
 
 _numbers = itertools.count(1)

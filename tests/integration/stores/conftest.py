@@ -20,12 +20,17 @@ def running_store() -> Iterator[ObjectStore]:
 
 
 @pytest.fixture
-def store(running_store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ObjectStore]:
-    """The server, to which nothing has been said and where nothing goes wrong."""
+def environment_without_stores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment that says nothing of any store."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "AZURE_", "STORAGE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def store(running_store: ObjectStore, environment_without_stores: None) -> Iterator[ObjectStore]:
+    """The server, to which nothing has been said and where nothing goes wrong."""
     running_store.asked.clear()
     yield running_store
     running_store.fault = lambda what, key: None

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from cklog.local_files import SelfExplained
 from cklog.stores.files import AHEAD_BYTES, StoreFile
-from cklog.stores.patience import NotServed
-from cklog.stores.requests import _parts
 
 STEP = st.tuples(st.integers(-3, 70_000), st.integers(-1, 40_000))
 
@@ -51,20 +49,3 @@ def test_what_a_store_refuses_gets_through_arrow_as_it_was_raised() -> None:
     with pytest.raises(SelfExplained, match="the store says no") as raised:
         pa.CompressedInputStream(pa.PythonFile(StoreFile(fetch, 100), mode="r"), "zstd").read()
     assert raised.value.errno == 13
-
-
-def test_an_answer_longer_than_what_was_asked_for_is_not_held() -> None:
-    """Who sends without an end fills no memory here."""
-
-    class Endless:
-        length = 0
-        read = 0
-
-        def read1(self, size: int) -> bytes:
-            self.read += size
-            return bytes(size)
-
-    answer = Endless()
-    with pytest.raises(NotServed, match="more than it was asked for"):
-        list(_parts(answer, 60.0, 100))  # type: ignore[arg-type]
-    assert answer.read <= 1 << 20
