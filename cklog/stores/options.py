@@ -58,7 +58,6 @@ _WHO = frozenset(
 """Options that say as whom a store is asked."""
 
 _SIGNED = re.compile(r"(?i)((?:signature|credential|sig|bearer|security-token)[=: ]+)[^\s&,;<>'\"]+")
-_LEAST_SECRET = 8
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 TIMEOUT_SECONDS = 10.0
 
@@ -142,11 +141,6 @@ class Settings:
             for form in {secret, quote(secret, safe="")}:
                 text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
         return masked_options(_SIGNED.sub(r"\1***", text))
-
-    def has_secret(self, text: str, more: Iterable[str] = ()) -> bool:
-        """Return whether a text has a secret of these, one that is too long to be there by chance."""
-        folded = text.lower()
-        return any(len(secret) >= _LEAST_SECRET and secret.lower() in folded for secret in (*self._secrets(), *more))
 
     def _secrets(self) -> list[str]:
         """Return the secrets among the values."""

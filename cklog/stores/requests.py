@@ -141,8 +141,7 @@ class Requests:
                 if answer.length is not None and answer.length > PAGE_BYTES:
                     raise NotServed(errno.EIO, "the listing has a page that is too large")
                 found = parse_page(answer.read(PAGE_BYTES, deadline), prefix)
-                names = "\n".join(item.key for item in found.objects)
-                if self._settings.has_secret(names, self._identity.secrets()):
+                if self._identity.appears_in("\n".join(item.key for item in found.objects)):
                     raise NotServed(errno.EIO, "the store's listing cannot be used: a name in it is a credential")
                 return found
 

@@ -118,11 +118,15 @@ class Hostile:
         return {SECRET, ACCESS, TOKEN, *re.findall(r"Signature=([0-9a-f]+)", sent)}
 
     @property
-    def words(self) -> list[str]:
-        """What a command line says to get here."""
+    def options(self) -> dict[str, str]:
+        """What `--store` takes to get here."""
         given = {"endpoint": f"{self.scheme}://127.0.0.1:{self.port}", "region": "us-east-1"}
-        given |= {"access_key": ACCESS, "secret_key": SECRET, "session_token": TOKEN}
-        return [word for key, value in given.items() for word in ("--store", f"{key}={value}")]
+        return given | {"access_key": ACCESS, "secret_key": SECRET, "session_token": TOKEN}
+
+    @property
+    def words(self) -> list[str]:
+        """The same as words of a command line."""
+        return [word for key, value in self.options.items() for word in ("--store", f"{key}={value}")]
 
     def honest(self, asked: Asked, line: Line) -> None:
         """Answer as a store does."""

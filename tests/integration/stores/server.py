@@ -103,7 +103,7 @@ def object_store() -> Iterator[ObjectStore]:
         aws_secret_access_key="b",
     )
     client.create_bucket(Bucket=BUCKET)
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
+    proxy = _Server(("127.0.0.1", 0), _Proxy)
     proxy.daemon_threads = True
     store = ObjectStore(f"http://127.0.0.1:{proxy.server_port}", client)
     _Proxy.store, _Proxy.upstream = store, (host, port)
@@ -116,6 +116,11 @@ def object_store() -> Iterator[ObjectStore]:
         proxy.shutdown()
         proxy.server_close()
         server.stop()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: a client that has given up is gone when it is answered."""
 
 
 class _Proxy(BaseHTTPRequestHandler):

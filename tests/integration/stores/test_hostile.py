@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -12,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SAMPLES
+from cklog.stores.deadlines import Deadline
+from cklog.stores.opening import open_file
+from cklog.stores.places import numbered
+from cklog.stores.store import store_of
+from tests.conftest import REPOSITORY, SAMPLES
 from tests.integration.stores.behaviours import BEHAVIOURS, forever, listing
 from tests.integration.stores.hostile import (
     ACCESS,
@@ -226,3 +232,55 @@ def test_a_name_that_is_looked_up_without_an_end_is_given_up(monkeypatch: pytest
     with hostile(OBJECTS, BEHAVIOURS["403", "LIST"][0], "", OVERDUE_SECONDS) as server:
         assert ask(server).code == 66
         ended.set()
+
+
+OTHERS = {
+    "gs": ("gs://b/x", ["--store", "anonymous=true"]),
+    "abfss": (
+        "abfss://c@a.dfs.core.windows.net/x",
+        ["--store", "scheme=http", "--store", "account_key=c2VjcmV0c2VjcmV0"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize(
+    "name", ["silence", "slow headers", "slow error body", "307 to another port", "301 to another port"]
+)
+def test_stores_that_pyarrow_reads_are_given_up_as_well(kind: str, name: str) -> None:
+    uri, options = OTHERS[kind]
+    with hostile({}, BEHAVIOURS[name, "LIST"][0], "ALL", OVERDUE_SECONDS) as server:
+        endpoint = ["--store", f"endpoint=http://127.0.0.1:{server.port}", "--store", "timeout=0.5"]
+        ended = cklog("recovery-line", uri, *endpoint, *options)
+    assert (ended.code, ended.out) == (66, "")
+    assert ended.err.startswith(f"cklog: {uri}: ")
+    assert not server.overdue
+    assert not server.elsewhere
+    assert server.asked
+    assert "c2VjcmV0c2VjcmV0" not in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*OTHERS, "s3"])
+def test_a_process_ends_while_a_call_hangs(kind: str) -> None:
+    """A library that puts itself away at the end must not wait for its own call."""
+    uri, options = OTHERS.get(kind, (URI, ["--store", f"access_key={ACCESS}", "--store", f"secret_key={SECRET}"]))
+    with hostile({}, BEHAVIOURS["slow error body", "LIST"][0], "ALL", OVERDUE_SECONDS) as server:
+        endpoint = ["--store", f"endpoint=http://127.0.0.1:{server.port}", "--store", "timeout=1"]
+        words = [sys.executable, "-m", "cklog", "recovery-line", uri, *endpoint, *options]
+        ended = subprocess.run(words, capture_output=True, text=True, cwd=REPOSITORY, check=False)
+        assert not server.overdue
+    assert ended.returncode == 66
+
+
+def test_a_large_range_has_the_time_again_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slow and arrives is read; and nothing is asked for twice."""
+    renewed: list[float] = []
+    monkeypatch.setattr(Deadline, "renew", lambda self: renewed.append(self.seconds))
+    data = bytes(range(256)) * (7 << 11)
+    with hostile({f"{PREFIX}/large": data}, BEHAVIOURS["403", "GET"][0], "", OVERDUE_SECONDS) as server:
+        uri = numbered(f"{URI}/large", store_of(server.options.items(), [URI]), len(data))
+        with open_file(uri) as file:
+            assert file.read() == data
+    assert renewed == [10.0] * 3
+    assert [one.what for one in server.asked] == ["GET"]

@@ -1,0 +1,63 @@
+"""Pages of a listing become files and folders, and what no listing has is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklog.errors import OverBudget
+from cklog.stores.listings import Listing, Object, Page, list_all, parse_page
+from cklog.stores.patience import NotServed
+from tests.integration.stores.hostile import contents, page
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@given(st.dictionaries(NAMES, st.integers(0, 1 << 50), max_size=20))
+def test_every_name_and_size_is_read_as_it_was_written(objects: dict[str, int]) -> None:
+    body = page([contents(f"p/{name}", str(size)) for name, size in objects.items()])
+    assert parse_page(body, "p/") == Page([Object(f"p/{name}", size, "") for name, size in objects.items()], "")
+
+
+def test_names_make_folders_and_a_marker_is_one() -> None:
+    found = Listing()
+    for path in ("a/b/c", "a/d", "e/f/", "g"):
+        found.add(path, 1, "")
+    assert list(found.files) == ["a/b/c", "a/d", "g"]
+    assert found.folders == {"a", "a/b", "e", "e/f"}
+
+
+def test_the_time_of_a_listing_starts_again_with_a_thousand_names() -> None:
+    renewed: list[int] = []
+    told = iter(Page([Object(f"{n}/{i}", 1, "") for i in range(400)], str(n) if n < 10 else "") for n in range(1, 11))
+    found = list_all(lambda token: next(told), "", lambda: renewed.append(1))
+    assert len(found.files) == 4000
+    assert len(renewed) == 3
+
+
+@pytest.mark.parametrize("names", [0, 1])
+def test_pages_that_name_next_to_nothing_are_refused_after_a_hundred(names: int) -> None:
+    asked: list[str] = []
+
+    def ask(token: str) -> Page:
+        asked.append(token)
+        return Page([Object(f"a{len(asked)}", 1, "")] * names, f"t{len(asked)}")
+
+    with pytest.raises(NotServed, match="does not end"):
+        list_all(ask, "", lambda: None)
+    assert len(asked) <= 110
+
+
+def test_full_pages_without_an_end_are_over_the_budget() -> None:
+    def endless() -> Iterator[Page]:
+        number = 0
+        while True:
+            number += 1
+            yield Page([Object(f"{number}/{i}", 1, "") for i in range(1000)], str(number))
+
+    told = endless()
+    with pytest.raises(OverBudget):
+        list_all(lambda token: next(told), "", lambda: None)
