@@ -40,7 +40,7 @@ from cklog.stores.local import note_listed
 from cklog.stores.opening import file_info, remote_entries
 from cklog.stores.opening import file_system as file_system
 from cklog.stores.opening import open_file as open_file
-from cklog.stores.patience import NotServed
+from cklog.stores.patience import hint_of
 from cklog.stores.places import located, numbered
 from cklog.stores.store import store_numbered
 from cklog.stores.trees import FileEntry as FileEntry
@@ -90,8 +90,7 @@ class Root:
         except PermissionError as error:
             raise Unreadable(f"{self.path}: {reason(error)}") from None
         except OSError as error:
-            hint = _STORE_HINT if isinstance(error, NotServed) else _URI_HINT
-            raise NotFound(f"{self.path}: {first_line(error)}", hint) from None
+            raise NotFound(f"{self.path}: {first_line(error)}", hint_of(error)) from None
         if kind == "nothing":
             raise NotFound(f"{self.path}: no such folder")
         if kind != "folder":
@@ -377,5 +376,3 @@ class Root:
 
 
 _MAP_HINT = "every file there would seem to be missing"
-_STORE_HINT = "--store K=V says how the store is reached, and --store timeout=S how long a request may take"
-_URI_HINT = "PATH is a folder, or a URI that pyarrow.fs opens (s3://, gs://, hdfs://, abfss://)"

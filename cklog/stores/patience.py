@@ -22,6 +22,13 @@ class NotServed(SelfExplained):
         return str(self.strerror)
 
 
+def hint_of(error: OSError) -> str:
+    """Return what to do about a place that cannot be reached."""
+    if isinstance(error, NotServed):
+        return "--store K=V says how the store is reached, and --store timeout=S how long a request may take"
+    return "PATH is a folder, or a URI that pyarrow.fs opens (s3://, gs://, hdfs://, abfss://)"
+
+
 class Patience:
     """How long a store may cost time for nothing: all requests that failed, together.
 

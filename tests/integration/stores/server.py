@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 BUCKET = "checkpoints"
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 KEYS = {"access_key": "AKIAIOSFODNN7", "secret_key": SECRET, "region": "us-east-1"}
+DAMAGE = ("corrupt", "torn", "damaged", "bug")
+"""Words that nothing may say of a file that a store does not give."""
 
 
 class Asked(NamedTuple):

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.integration.stores.server import SECRET, ObjectStore
+from tests.integration.stores.server import DAMAGE, SECRET, ObjectStore
 from tests.program import cklog
 
 RUNS = [
@@ -24,7 +24,6 @@ RUNS = [
     "incremental",
     "cec-aggregate",
 ]
-DAMAGE = ("corrupt", "torn", "damaged", "bug")
 FAULTS = ["403", "404", "500", "cut", "drop"]
 PAIRS = [
     pytest.param(run, fault, marks=() if (i + j) % 4 == 0 else pytest.mark.slow)

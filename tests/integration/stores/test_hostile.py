@@ -34,7 +34,7 @@ from tests.integration.stores.hostile import (
     objects_of,
     page,
 )
-from tests.integration.stores.test_faults import DAMAGE
+from tests.integration.stores.server import DAMAGE
 from tests.program import Ended, cklog
 
 URI = f"s3://{BUCKET}/{PREFIX}"
