@@ -85,9 +85,7 @@ def start_process(command: Sequence[str], import_path: Iterable[str] | None = No
     return subprocess.Popen(command, cwd=NEUTRAL_DIRECTORY, env=child_environment(import_path), **options)
 
 
-def start_python(
-    arguments: Sequence[str], import_path: Iterable[str] | None = None, **options: Any
-) -> Popen[bytes]:
+def start_python(arguments: Sequence[str], import_path: Iterable[str] | None = None, **options: Any) -> Popen[bytes]:
     """Start a Python process that looks for modules in installed places only; see `start_process`."""
     return start_process([sys.executable, "-P", *arguments], import_path, **options)
 
