@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.buffers import unfilled
 from cklog.arrays.loops import Loop
 from cklog.arrays.types import Ints
 
@@ -54,7 +55,7 @@ class Blocks:
         Columns have 64-bit integers. What `state` holds counts only where all rows have been folded.
         """
         wanted = [self.columns[name] for name in names]
-        out = tuple([np.empty(min(_BLOCK, self.rows), np.int64) for _ in wanted])
+        out = tuple([unfilled(min(_BLOCK, self.rows), np.int64) for _ in wanted])
         fold = loop.compiled((0, *out, *state))
         fills = [column.fill.compiled((*column.given, out[0], 0)) for column in wanted]
         if fold is None or None in fills:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints, Mask, Small
-
-A = TypeVar("A", bound=np.generic)
 
 
 class MapEntries(NamedTuple):
@@ -66,14 +64,6 @@ def shared_integers(array: pa.Array) -> NDArray[np.integer[Any]]:
         return np.zeros(0, kind)
     found: NDArray[np.integer[Any]] = np.frombuffer(values, kind)[array.offset : array.offset + len(array)]
     return found
-
-
-def pooled(count: int, kind: type[A]) -> NDArray[A]:
-    """Return an array of so many numbers to be filled, in memory that Arrow keeps when it is freed, for the next one.
-
-    malloc gives it back to the system where threads free large arrays, and each batch would fault its pages in anew.
-    """
-    return np.frombuffer(pa.allocate_buffer(count * np.dtype(kind).itemsize), kind)
 
 
 def arrow_integers(values: Ints | Small) -> pa.Array:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cklog.arrays.buffers import unfilled
 from cklog.arrays.loops import Loop, only_read
 from cklog.arrays.types import Ints, Small
 
@@ -107,7 +108,7 @@ def reached(graph: Digraph, sources: Sequence[int]) -> Iterator[Small]:
     [[0, 1], [1], [0, 1, 2]]
     """
     seen = np.full(graph.nodes, -1, np.int32)  # the source that a node was last reached from
-    found = np.empty(graph.nodes, np.int32)
+    found = unfilled(graph.nodes, np.int32)
     for source in sources:
         count = _VISIT(graph.size, only_read(graph.starts), only_read(graph.heads), int(source), seen, found)
         yield found[:count].copy()
@@ -142,7 +143,7 @@ def greatest_reaching(graph: Digraph, value: Ints) -> Ints:
     """
     first = np.argsort(value, kind="stable")[::-1]  # nodes of the greatest values
     source = np.full(graph.nodes, -1, np.int32)
-    waiting = np.empty(graph.nodes, np.int32)
+    waiting = unfilled(graph.nodes, np.int32)
     _SPREAD(graph.size, only_read(graph.starts), only_read(graph.heads), only_read(first), source, waiting)
     found: Ints = value[source]
     return found

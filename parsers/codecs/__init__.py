@@ -2,6 +2,8 @@
 one is its own business.
 
 - `avro`: Avro's files of records, by the schema that each carries
+- `decompression`, `streams`, `zip_archives`: everything that is decompressed: blocks of a known size, streams, and zip
+  archives; a test forbids other decompressors elsewhere
 - `hadoop_crc`: the `.NAME.crc` side files that Hadoop's local file system writes beside its files
 - `sst`, `record_log`, `block_checksums`: tables of RocksDB, its log format, and the checksums of both
 - `leveldb_table`: what LevelDB would allocate to read a table

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cklog.budgets import budgets, inflated_of, over
+from cklog.parsers.codecs.decompression import DecompressionError, ExcessOutput, inflate
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -68,17 +69,19 @@ def records_of(data: bytes) -> Iterator[Any]:
 
 
 def _inflated(block: bytes, room: int, packed: int) -> bytes:
-    """Decompress a block, of which `room` is left of what the file's `packed` bytes may become."""
-    stream = zlib.decompressobj(wbits=-15)
+    """Decompress a block, of which `room` is left of what the file's `packed` bytes may become.
+
+    Writers in Python take zlib's stream and cut off its header and its last byte: of the checksum three bytes stay.
+    """
     try:
-        plain = stream.decompress(block, room + 1)
-    except zlib.error as error:
+        found = inflate(block, room)
+    except ExcessOutput:
+        raise over(f"what its {packed} compressed bytes become", inflated_of(packed)) from None
+    except DecompressionError as error:
         raise NotAvro(f"a block cannot be decompressed: {error}") from None
-    if len(plain) > room:
-        raise over(f"what its {packed} compressed bytes become", inflated_of(packed))
-    if not stream.eof:
-        raise NotAvro("a block's compressed stream is cut short")
-    return plain
+    if not zlib.adler32(found.plain).to_bytes(4, "big").startswith(found.rest):
+        raise NotAvro(f"{len(found.rest)} bytes follow the end of a block's compressed stream")
+    return found.plain
 
 
 def _take_names(schema: Any, space: str, names: dict[str, Any], depth: int) -> None:

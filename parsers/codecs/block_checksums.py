@@ -7,22 +7,20 @@ none, or another, and are not decompressed here.
 
 from __future__ import annotations
 
-import bz2
-import zlib
 from collections.abc import Callable, Mapping
 
 import crc32c
-import pyarrow as pa
 import xxhash
 
 from cklog.budgets import over
+from cklog.parsers.codecs.decompression import decompress
 
 _MASK = (1 << 32) - 1
 _CRC_DELTA = 0xA282EAD8
 _LAST_BYTE_PRIME = 0x6B9083D9
 _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 1, 2, 3, 4, 5, 7
 _PLAIN_LENGTH_FROM = 2
-_RAW_WINDOW = -15
+_CODECS = {_SNAPPY: "snappy", _ZLIB: "deflate", _BZIP2: "bz2", _LZ4: "lz4_raw", _LZ4HC: "lz4_raw", _ZSTD: "zstd"}
 _NAMES = {6: "XPRESS"}
 
 
@@ -50,7 +48,7 @@ CHECKSUMS: Mapping[int, Callable[[bytes], int]] = {
 """By the type in a table's footer."""
 
 
-def decompress(block: bytes, compression: int, version: int, limit: int) -> bytes:
+def decompress_block(block: bytes, compression: int, version: int, limit: int) -> bytes:
     """Return the plain bytes of a block, `limit` at the most, in a table of some version.
 
     Raises
@@ -63,27 +61,10 @@ def decompress(block: bytes, compression: int, version: int, limit: int) -> byte
     length, start = _plain_length(block, compression, version)
     if length > limit:
         raise over(f"what a block of {len(block)} bytes becomes, {length} bytes,", limit)
-    packed = block[start:]
-    if compression in (_ZLIB, _BZIP2):
-        return _inflate(packed, compression, length)
-    codec = {_SNAPPY: "snappy", _LZ4: "lz4_raw", _LZ4HC: "lz4_raw", _ZSTD: "zstd"}.get(compression)
+    codec = _CODECS.get(compression)
     if codec is None:
         raise ValueError(f"compression {_NAMES.get(compression, compression)}")
-    try:
-        plain = pa.decompress(packed, length, codec, asbytes=True)
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{codec}: {error}") from None
-    return bytes(plain)
-
-
-def _inflate(packed: bytes, compression: int, length: int) -> bytes:
-    """Return what zlib or bzip2 make of bytes, no more than `length` of it."""
-    try:
-        if compression == _ZLIB:
-            return zlib.decompressobj(_RAW_WINDOW).decompress(packed, max(length, 1))
-        return bz2.BZ2Decompressor().decompress(packed, max(length, 1))
-    except (OSError, zlib.error, EOFError) as error:
-        raise ValueError(str(error)) from None
+    return decompress(codec, block[start:], length)
 
 
 def _plain_length(block: bytes, compression: int, version: int) -> tuple[int, int]:

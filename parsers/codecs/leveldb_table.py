@@ -14,7 +14,7 @@ import struct
 from typing import NamedTuple
 
 from cklog.budgets import budgets, over
-from cklog.parsers.codecs.block_checksums import decompress, masked_crc32c
+from cklog.parsers.codecs.block_checksums import decompress_block, masked_crc32c
 from cklog.parsers.codecs.sst import Handle, Read, SstFlaw, decode_handle, decode_varint
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
@@ -53,7 +53,7 @@ def claims_of(read: Read, size: int, most: int) -> TableClaims:
     plain = body[: index.size]
     try:
         if body[index.size] == _SNAPPY:
-            plain = decompress(plain, _SNAPPY, 0, budgets().block)
+            plain = decompress_block(plain, _SNAPPY, 0, budgets().block)
         largest = len(plain)
         for handle in _handles(plain, index.at):
             claim = _plain_bytes(read, _inside(handle, size))

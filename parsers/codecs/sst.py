@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cklog.budgets import budgets, inflated_of, over
-from cklog.parsers.codecs.block_checksums import CHECKSUMS, decompress
+from cklog.parsers.codecs.block_checksums import CHECKSUMS, decompress_block
 
 Read = Callable[[int, int], bytes]
 """Reads so many bytes from an offset of the table on; fewer only where the table ends."""
@@ -331,7 +331,7 @@ def _modifier(base: int, at: int) -> int:
 def _plain(block: bytes, compression: int, version: int) -> bytes:
     """Return a block decompressed; raise `UnknownTable` where that cannot be done."""
     try:
-        return decompress(block, compression, version, budgets().block)
+        return decompress_block(block, compression, version, budgets().block)
     except ValueError as error:
         raise UnknownTable(f"an index block cannot be decompressed ({error})") from None
 

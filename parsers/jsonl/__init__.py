@@ -5,7 +5,6 @@ Every line is judged by the rules of `cklog.parsers.tables.records`; what a line
 - `reader`: the rows of a split, and its bad lines as damage
 - `stream`: a file as a stream of whole lines, and how far its bytes are to be believed
 - `small`: many small files at once
-- `gunzip`: a gzip stream, and how much of it its checksums have proven
 - `columns`: lines of one shape as columns, all at once
 - `walk`: the same byte by byte, by compiled loops, where there are many lines
 - `template`: what the first line of a block fixes for all of them

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import U64, Bytes, Ints, Mask
 from cklog.inputs.member_names import damaged_name, misplaced
 from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, template_of
@@ -285,7 +286,7 @@ def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
         hashed += word
     encoded = pa.array(hashed).dictionary_encode()
     codes = encoded.indices.to_numpy()
-    one = np.empty(len(encoded.dictionary), np.int64)  # a line of each code
+    one = unfilled(len(encoded.dictionary), np.int64)  # a line of each code
     one[codes] = np.arange(len(codes))
     strings = [word[one] for word in contents]
     if len(contents) > 1 and any((string[codes] != word).any() for string, word in zip(strings, contents, strict=True)):

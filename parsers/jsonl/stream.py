@@ -13,8 +13,8 @@ import pyarrow as pa
 from cklog.budgets import budgets, inflated_of, over
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
+from cklog.parsers.codecs.streams import ZERO_TAIL, Gunzip, open_stream
 from cklog.parsers.codecs.zstd_frames import has_checksums
-from cklog.parsers.jsonl.gunzip import ZERO_TAIL, Gunzip
 from cklog.progress import count_bytes
 from cklog.storage import open_file
 from cklog.stores.opening import Beginning
@@ -106,8 +106,9 @@ class ByteStream:
         if self._codec is not None and file.size() > self._split.size:
             file = pa.PythonFile(Beginning(file, self._split.size), mode="r")
         self._stored, self._taken = file, 0
-        plain = file if self._codec in (None, "gzip") else pa.CompressedInputStream(file, self._codec)
-        return Gunzip(file) if self._codec == "gzip" else plain
+        if self._codec is None:
+            return file
+        return Gunzip(file) if self._codec == "gzip" else open_stream(file, self._codec)
 
     def _verify(self) -> None:
         """Find how many bytes decompress, why not more, and how many of them a checksum vouches for."""

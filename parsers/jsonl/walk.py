@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.buffers import unfilled
 from cklog.arrays.loops import Loop, only_read
 from cklog.arrays.types import Bytes, Ints, Small
 from cklog.parsers.jsonl.template import LineTemplate, member_spans
@@ -160,8 +161,8 @@ def walk(raw: Bytes, template: LineTemplate, wanted: set[str]) -> WalkedLines | 
         return None
     integers = [value.name for value in values if value.kind == "int64" and value.name in wanted]
     column = [integers.index(v.name) if v.kind == "int64" and v.name in wanted else -1 for v in values]
-    starts, ends = np.empty(most, np.int64), np.empty(len(values) * most, np.int64)
-    found = np.empty(max(len(integers), 1) * most, np.int64)
+    starts, ends = unfilled(most, np.int64), unfilled(len(values) * most, np.int64)
+    found = unfilled(max(len(integers), 1) * most, np.int64)
     given = (
         only_read(np.frombuffer(b"".join(literals), np.uint8)),
         _small([0, *np.cumsum([len(literal) for literal in literals])]),
@@ -188,7 +189,7 @@ def _numbered(raw: Bytes, starts: Ints, ends: Ints) -> pa.DictionaryArray | None
     """Return the texts of all lines as a dictionary column; None where too many of them collide."""
     lines = len(starts)
     table = np.full(1 << (2 * lines).bit_length(), -1, np.int32)
-    code, first = np.empty(lines, np.int32), np.empty(lines, np.int32)
+    code, first = unfilled(lines, np.int32), unfilled(lines, np.int32)
     texts = NUMBER(lines, only_read(raw), only_read(starts), only_read(ends), table, code, first)
     if texts < 0:
         return None

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import Bytes, Ints, Mask
 from cklog.parsers.kafka.batches import Header, headers_at, records
 from cklog.parsers.kafka.joined import ARRAYS, Fault, HeaderAndBytes, JoinedPayloads, join_payloads
@@ -133,7 +134,7 @@ def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
     >>> slices(b"key=value", np.array([0, 4, 9]), np.array([3, 5, -1])).to_pylist()
     [b'key', b'value', None]
     """
-    bounds = np.empty(2 * len(at) + 1, np.int64)
+    bounds = unfilled(2 * len(at) + 1, np.int64)
     bounds[0:-1:2], bounds[1::2] = at, at + np.maximum(length, 0)
     bounds[-1] = bounds[-2] if len(at) else 0
     whole = pa.LargeBinaryArray.from_buffers(
@@ -178,7 +179,7 @@ def _follow_lengths(payloads: JoinedPayloads, data: Bytes, count: Ints, first: I
     Where lengths lead out of a payload or are negative, all that follow are its end plus one. E.g. of two batches with
     records of 9 and 8 bytes in the first and one of 10 in the second: [0, 9, 17, 17, 27].
     """
-    bounds = np.empty(int((count + 1).sum()), np.int64)
+    bounds = unfilled(int((count + 1).sum()), np.int64)
     order = np.argsort(-count, kind="stable")  # the longest first: batches that go on are a prefix
     at, end, count, first = payloads.start[:-1][order], payloads.start[1:][order], count[order], first[order]
     k = 0

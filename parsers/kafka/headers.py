@@ -213,7 +213,7 @@ def _read_run(segment: Segment, start: int, end: int, most: int, check: bool) ->
     if len(places) and len(view) - length < _BASE.size <= segment.size - start - length:
         places, length = places[:-1], int(places[-1])  # whether the next offset follows is seen in the next window
     if not len(places):
-        return _Run(Heads(places, np.empty(0, FIELDS), np.empty(0, np.int8)), start, False)
+        return _Run(Heads(places, np.zeros(0, FIELDS), np.zeros(0, np.int8)), start, False)
     at, after = places + start, start + length
     fields = segment.gather(at, HEADER.size).view(FIELDS)[:, 0]
     good = _first_marked(~_fitting(segment, at, fields, view[length:]))

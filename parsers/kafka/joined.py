@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import Ints
 from cklog.budgets import PART_BYTES, PART_RECORDS
 from cklog.parsers.kafka import legacy
@@ -106,7 +107,7 @@ def _payload(head: Header, data: bytes | memoryview, budget: Budget) -> bytes | 
 
 def _legacy_arrays(i: int, rows: list[KafkaRecord], at: int) -> Ints:
     """Return the arrays of old messages, whose keys and values lie one behind the other from `at`; shape (10, n)."""
-    found = np.empty((len(ARRAYS), len(rows)), np.int64)
+    found = unfilled((len(ARRAYS), len(rows)), np.int64)
     for k, row in enumerate(rows):
         lengths = [-1 if held is None else len(held) for held in (row.key, row.value)]
         value = at + max(lengths[0], 0)

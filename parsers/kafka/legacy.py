@@ -217,7 +217,7 @@ def places(block: Bytes) -> NDArray[np.intp]:
     """
     n = len(block) - FRONT.size + 1
     if n <= 0:
-        return np.empty(0, np.intp)
+        return np.zeros(0, np.intp)
     # magic is 0 or 1; the first byte of an offset and of a size, and the upper bits of the attributes, are 0
     good = (block[16:][:n] <= 1) & (block[:n] == 0) & (block[8:][:n] <= BATCH_BYTES >> 24) & (block[17:][:n] < 16)
     at = np.flatnonzero(good)

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from cklog.budgets import RECORDS_PER_BYTE, budgets, inflated_of
 from cklog.errors import first_line
+from cklog.parsers.codecs.decompression import DecompressionError, decompress
+from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 
 _BLOCK_BYTES = 1 << 20
@@ -51,7 +53,7 @@ class Budget:
         Raises
         ------
         BadBatch
-            as `decompress`.
+            as `decompress_payload`.
         BatchOverBudget
             it holds more than one batch may, or the split's budget is spent.
         """
@@ -75,7 +77,7 @@ class Budget:
             raise BatchOverBudget("the batches before it held so many records that no more are decoded")
 
 
-def decompress(codec: int, packed: bytes, limit: int | None = None) -> bytes:
+def decompress_payload(codec: int, packed: bytes, limit: int | None = None) -> bytes:
     """Return the payload that `packed` holds, of `limit` bytes at the most; None: of what a batch may become.
 
     Raises
@@ -105,7 +107,7 @@ def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _stream_parts(packed: bytes, codec: str, limit: int) -> Iterator[bytes]:
-    with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
+    with open_stream(pa.BufferReader(packed), codec) as stream:
         while part := stream.read(min(_BLOCK_BYTES, limit + 1)):
             yield part
 
@@ -135,5 +137,7 @@ def _decompress_snappy(block: bytes, limit: int) -> bytes:
         raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
     if size > limit:
         raise BatchOverBudget(f"more than {limit} bytes when decompressed")
-    decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
-    return decompressed
+    try:
+        return decompress("snappy", block, size)
+    except DecompressionError as error:
+        raise BadBatch(str(error)) from None

@@ -113,7 +113,7 @@ class Segment:
     def gather(self, at: Ints, width: int) -> Bytes:
         """Return `width` bytes from each place, all of them inside the file; shapes (n,) → (n, width)."""
         if not len(at):
-            return np.empty((0, width), np.uint8)
+            return np.zeros((0, width), np.uint8)
         if self._start <= int(at.min()) and int(at.max()) + width <= self._end:
             places = self._end - self._start - width + 1
             every = np.ndarray((places,), f"V{width}", self._buffer, strides=(1,))  # as many bytes, at each place

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from cklog.budgets import budgets, check_json, inflating, reading
 from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
 from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit
 from cklog.local_files import without_file_scheme, without_query
 from cklog.masking import masked_options
+from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.sink_tables.ancestry import reached, way_back
 from cklog.parsers.sink_tables.files import Metadata, NoJson, require_found, text, whole
 from cklog.parsers.sink_tables.iceberg_stamps import Remembered, stamps_of
@@ -214,21 +216,11 @@ def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
 
 def _inflated(data: bytes) -> bytes:
     """Decompress a file, within the budgets."""
-    stream = zlib.decompressobj(wbits=31)
-
-    def parts() -> Any:
-        rest = data
-        while rest and not stream.eof:
-            yield stream.decompress(rest, 1 << 20)
-            rest = stream.unconsumed_tail
-
     try:
-        inflated = b"".join(inflating(parts(), len(data)))
-    except zlib.error as error:
+        with open_stream(pa.BufferReader(data), "gzip") as stream:
+            return b"".join(inflating(iter(partial(stream.read, 1 << 20), b""), len(data)))
+    except OSError as error:
         raise NoJson(f"it cannot be decompressed: {error}") from None
-    if not stream.eof:
-        raise NoJson("its compressed stream is cut short")
-    return inflated
 
 
 def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cklog.arrays.columns import pooled
+from cklog.arrays.buffers import pooled
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
 from cklog.engine.scan import BlockKernel
 from cklog.parsers.tables.footers import Footer, read_footer

@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.blocks import ANY, BlockColumn, Blocks
-from cklog.arrays.columns import arrow_integers, pooled
+from cklog.arrays.buffers import pooled, unfilled
+from cklog.arrays.columns import arrow_integers
 from cklog.arrays.loops import only_read
 from cklog.arrays.types import Bytes, Ints, Small
 from cklog.engine.scan import BlockKernel, Folded
+from cklog.parsers.codecs.decompression import DecompressionError, decompress_to_array
 from cklog.parsers.tables.parquet_headers import (
     AT,
     BYTES,
@@ -63,7 +65,7 @@ def stored_pages(chunk: Bytes, most: int) -> Ints | None:
 
     Shape (pages, `FIELDS`): of each what `HEADERS` tells, its place being in the chunk.
     """
-    found = np.empty(FIELDS * most, np.int64)
+    found = unfilled(FIELDS * most, np.int64)
     count = HEADERS(len(chunk), only_read(chunk), np.zeros(8, np.int64), found)
     return None if count < 0 else found[: FIELDS * count].reshape(-1, FIELDS)
 
@@ -117,7 +119,7 @@ class LoopColumn:
             raise NotHere
         self._pages = stored
         self._stored = only_read(stored.reshape(-1))
-        self._page = np.empty(int(stored[:, [BYTES, STORED]].max(initial=0)), np.uint8)
+        self._page = unfilled(int(stored[:, [BYTES, STORED]].max(initial=0)), np.uint8)
         self._state = np.zeros(STATE, np.int64)
         self._values = _padded(self._values)
         self.in_range = not self._texts and PLAIN not in encodings and are_small(pa.array(self._values))
@@ -156,12 +158,9 @@ class LoopColumn:
         if codec is None:
             return stored
         try:
-            found = pa.Codec(codec).decompress(stored, size)
-        except (OSError, pa.ArrowException):
-            raise NotHere from None
-        if len(found) != size:
-            raise NotHere
-        return np.frombuffer(found, np.uint8)
+            return decompress_to_array(codec, stored, size)
+        except DecompressionError:
+            raise NotHere from None  # Arrow's reader says what is wrong with the page
 
     def _read_dictionary(self, page: Ints) -> None:
         data = self._inflated(page)
@@ -175,7 +174,7 @@ class LoopColumn:
             return
         if 4 * known > len(data):
             raise NotHere
-        offsets, texts = np.empty(known + 1, np.int32), np.empty(len(data), np.uint8)
+        offsets, texts = unfilled(known + 1, np.int32), unfilled(len(data), np.uint8)
         if TEXTS(known, only_read(data), known, offsets, texts) < 0:
             raise NotHere
         self._dictionary = pa.Array.from_buffers(pa.string(), known, [None, pa.py_buffer(offsets), pa.py_buffer(texts)])

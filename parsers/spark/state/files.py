@@ -23,22 +23,20 @@ RocksDB is not needed to see whether every file is there with its size.
 
 from __future__ import annotations
 
-import io
 import json
 import posixpath
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cklog.budgets import budgets, check_json, inflating, over, reading
+from cklog.budgets import check_json, inflating, reading
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNREAD
+from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.codecs.zeros import tell_zeros
+from cklog.parsers.codecs.zip_archives import BadArchive, read_member
 from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.parsers.spark.metadata_log import Damaged, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
@@ -197,7 +195,7 @@ def _short_name(codec: str) -> str:
 def _decompress_zstd(source: Any) -> Iterator[bytes]:
     """Decompress a zstd stream, given as a buffer or as the URI where it lies."""
     try:
-        with pa.CompressedInputStream(open_file(source) if isinstance(source, str) else source, "zstd") as stream:
+        with open_stream(open_file(source) if isinstance(source, str) else source, "zstd") as stream:
             while plain := stream.read(CHUNK_BYTES):
                 yield plain
     except (OSError, ValueError):
@@ -235,10 +233,6 @@ def _expect_end(head: bytes, rest: Iterable[bytes], mark: bytes) -> None:
 
 
 _KINDS = (("sstFiles", "dfsSstFileName", "SSTs"), ("logFiles", "dfsLogFileName", "logs"))
-_MEMBER_MARK = b"PK\x01\x02"
-_ZIP_CHUNK_BYTES = 1 << 20
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error, OverflowError)
-"""What `zipfile` raises for a damaged archive, an encrypted one, and a method that it does not know."""
 
 
 class SnapshotFile(NamedTuple):
@@ -256,34 +250,10 @@ def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
     Damaged : no whole archive, no metadata in it, or metadata that cannot be understood
     """
     try:
-        if data.count(_MEMBER_MARK) > budgets().files // 16:  # each becomes an object
-            raise over("the number of members of the archive", budgets().files // 16)
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            _prove_members(archive)
-            metadata = _read_member(archive, "metadata")
-    except KeyError:
-        raise Damaged("corrupt-file", None, "the archive has no metadata in it") from None
-    except _BROKEN:
-        raise Damaged("corrupt-file", None, "it is no whole zip archive") from None
+        metadata = read_member(data, "metadata")
+    except BadArchive as error:
+        raise Damaged("corrupt-file", None, str(error)) from None
     return _decode_metadata(metadata)
-
-
-def _prove_members(archive: zipfile.ZipFile) -> None:
-    """Read every member, which checks its CRC-32; never more than `Budgets.archive` in all."""
-    left = budgets().archive
-    for member in archive.infolist():
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others can ask for much memory
-            raise Damaged("corrupt-file", None, f"compression method {member.compress_type} of zip is not Spark's")
-        with archive.open(member) as file:
-            while chunk := file.read(_ZIP_CHUNK_BYTES):
-                left -= len(chunk)
-                if left < 0:
-                    raise over("what the archive unpacks to", budgets().archive)
-
-
-def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    with archive.open(name) as file:
-        return file.read(budgets().file)
 
 
 def _decode_metadata(metadata: bytes) -> tuple[SnapshotFile, ...]:

@@ -15,8 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import pyarrow as pa
-
+from cklog.parsers.codecs.decompression import DecompressionError, decompress
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.spark.metadata_log import Damaged
 
@@ -32,7 +31,6 @@ SEED = 0x9747B28C
 KEPT_BITS = 0x0FFFFFFF
 _STORED, _LZ4 = 0x10, 0x20
 _TOGETHER_BYTES = 8 << 20  # plain bytes whose checksums are proved at once
-_CODEC = pa.Codec("lz4_raw")
 
 
 class _PlainBlock(NamedTuple):
@@ -116,12 +114,9 @@ def _decompress_block(method: int, payload: bytes, size: int, at: int) -> bytes:
     if method == _STORED:
         return payload
     try:
-        plain: bytes = _CODEC.decompress(payload, size, asbytes=True)
-    except (OSError, ValueError):
-        raise Damaged("corrupt-file", at, "a block cannot be decompressed") from None
-    if len(plain) != size:
-        raise Damaged("corrupt-file", at, f"a block holds {len(plain)} bytes and says {size}")
-    return plain
+        return decompress("lz4_raw", payload, size)
+    except DecompressionError as error:
+        raise Damaged("corrupt-file", at, f"a block cannot be decompressed ({error})") from None
 
 
 def _prove_blocks(blocks: list[_PlainBlock], prove: bool) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.decode import decode
-from cklog.parsers.kafka.payloads import BadBatch, decompress
+from cklog.parsers.kafka.payloads import BadBatch, decompress_payload
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
 from tests.reading.kafka import decoded
@@ -87,10 +87,10 @@ def test_what_is_no_batch_is_refused_among_many_with_the_same_reason(data: bytes
 @pytest.mark.parametrize("codec", kb.CODECS)
 def test_a_payload_is_decompressed_up_to_its_limit_and_not_further(codec: str) -> None:
     packed = kb.compressed(bytes(1 << 22), codec)
-    assert decompress(kb.CODECS[codec], packed, 1 << 22) == bytes(1 << 22)
+    assert decompress_payload(kb.CODECS[codec], packed, 1 << 22) == bytes(1 << 22)
     if codec != "none":
         with pytest.raises(BadBatch, match="more than"):
-            decompress(kb.CODECS[codec], packed, (1 << 22) - 1)
+            decompress_payload(kb.CODECS[codec], packed, (1 << 22) - 1)
 
 
 @pytest.mark.parametrize("codec", kb.CODECS)

@@ -1,8 +1,12 @@
-"""A gzip file read as a stream that knows what of it its checksums have proven (RFC 1952).
+"""Compressed streams, whose size nothing states: every stream is opened here, and returns no more than it produced.
 
-    file = member*        member = header, deflated bytes, CRC-32 of what they hold: u32, its size: u32
+    gzip      read by `Gunzip`, where one has to know which bytes a checksum proved
+    others    read by Arrow, which returns the bytes that were produced, and says where a stream is incomplete
 
-Deflated bytes prove nothing by themselves: zeros in their middle inflate to something, often to the file's end.
+    gzip file = member*        member = header, deflated bytes, CRC-32 of what they hold: u32, its size: u32
+
+Deflated bytes prove nothing by themselves: zeros in their middle inflate to something, often to the file's end
+(RFC 1952).
 """
 
 from __future__ import annotations
@@ -10,11 +14,21 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import pyarrow as pa
+
 _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
 
 ZERO_TAIL = "zeros at the end"
 """Why a file ends where all that follows is zeros."""
+
+
+def open_stream(file: Any, codec: str) -> Any:
+    """Open a compressed file (gzip, lz4, zstd) to read what it holds.
+
+    Reading raises OSError where the stream is incomplete or damaged.
+    """
+    return pa.CompressedInputStream(file, codec)
 
 
 class Gunzip:
