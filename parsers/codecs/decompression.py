@@ -6,7 +6,8 @@ it was filled. So the produced length is checked for each codec by what knows it
 
     snappy    the block's own length, which Snappy checks what it produces against
     zstd      Arrow compares what Zstandard produced with the size
-    lz4_raw   a walk over the block's sequences adds up what they produce
+    lz4_raw   a frame around the block states the size, which LZ4 compares with what it produced; of blocks that no
+              frame can have, a walk over their sequences adds up what they produce
     gzip, deflate, bz2   Python's decompressors say where a stream ends and what follows it
 
 Bytes that follow the block's end are an error, too. Streams whose size nothing states are in
@@ -15,6 +16,7 @@ Bytes that follow the block's end are an error, too. Streams whose size nothing 
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import Any, NamedTuple
 
@@ -29,6 +31,10 @@ _RAW_WINDOW, _GZIP_OR_ZLIB_WINDOW = -15, 47
 """What zlib is told of a stream: no header at all, or the header of gzip or of zlib, which it finds by itself."""
 
 _SNAPPY_LENGTH_BITS = 32
+_LZ4_MAGIC, _SIZED_FRAME = b"\x04\x22\x4d\x18", 0x68
+"""A frame's first bytes, and its flags: version 1, blocks that do not need each other, the size is stated."""
+
+_LARGEST_IN_FRAME = 4 << 20
 _SMALLEST_SEQUENCE = 3
 """Bytes of a sequence of LZ4: its token and a distance."""
 
@@ -77,10 +83,11 @@ def _decompressed(codec: str, packed: Any, size: int, as_bytes: bool) -> Any:
         raise DecompressionError(f"{codec}: a size of {size} bytes")
     if codec in _INFLATED:
         return _inflate_exactly(codec, packed, size)
-    produced = _PRODUCED[codec](packed) if codec in _PRODUCED else size
-    if produced != size:
-        raise DecompressionError(f"{codec}: the block holds {produced} bytes, not {size}")
     try:
+        if codec == "lz4_raw" and size and max(size, len(packed)) <= _LARGEST_IN_FRAME:
+            pa.Codec("lz4").decompress(_lz4_frame(packed, size), size)
+        elif codec in _PRODUCED and (produced := _PRODUCED[codec](packed)) != size:
+            raise DecompressionError(f"{codec}: the block holds {produced} bytes, not {size}")
         return pa.Codec(codec).decompress(packed, size, asbytes=as_bytes)
     except (OSError, pa.ArrowInvalid) as error:
         raise DecompressionError(f"{codec}: {first_line(error)}") from None
@@ -165,6 +172,21 @@ def snappy_size(packed: Any) -> int:
                 break
             return value
     raise DecompressionError("snappy: the block does not begin with its length")
+
+
+def _lz4_frame(packed: Any, size: int) -> bytes:
+    """Put a frame around a raw LZ4 block, which states that the block holds so many bytes.
+
+    frame = 0x184D2204:u32  flags:u8  largest block:u8  size:u64  checksum:u8  length:u32  block  0:u32
+    """
+    import xxhash  # most inputs have no LZ4
+
+    largest = next(code for code in range(4, 8) if max(size, len(packed)) <= 1 << (8 + 2 * code))
+    about = struct.pack("<BBQ", _SIZED_FRAME, largest << 4, size)
+    checksum = xxhash.xxh32_intdigest(about) >> 8 & 0xFF
+    return b"".join(
+        (_LZ4_MAGIC, about, struct.pack("<BI", checksum, len(packed)), packed, bytes(4)),
+    )
 
 
 def lz4_size(packed: Any) -> int:

@@ -42,6 +42,8 @@ PLAINS = {
     "text": TEXT,
     "noise": random.Random(1).randbytes(999),
 }
+PLAINS |= {f"noise of {size} bytes": random.Random(size).randbytes(size) for size in (1 << 16, 1 << 22, (1 << 22) + 1)}
+"""Compressed it is longer; up to 4 MiB it could be in a frame of LZ4."""
 
 
 @pytest.mark.parametrize("plain", PLAINS.values(), ids=PLAINS)

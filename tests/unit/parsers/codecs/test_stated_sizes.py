@@ -12,6 +12,7 @@ import pytest
 
 from cklog.parsers.codecs.avro import NotAvro, records_of
 from cklog.parsers.codecs.block_checksums import decompress_block
+from cklog.parsers.codecs.decompression import DecompressionError
 from cklog.parsers.sink_tables.files import NoJson
 from cklog.parsers.sink_tables.iceberg import _inflated
 from cklog.parsers.spark.metadata_log import Damaged
@@ -33,9 +34,9 @@ def rocksdb_block(size: int, compression: int) -> bytes:
 def test_a_block_of_rocksdb_holds_what_its_length_says(compression: int) -> None:
     assert decompress_block(rocksdb_block(len(PLAIN), compression), compression, 5, 1 << 20) == PLAIN
     for size in OTHER_SIZES:
-        with pytest.raises(ValueError, match=f"not {size}|more than|buffer|orrupt|incomplete"):
+        with pytest.raises(DecompressionError, match=ROCKSDB[compression]):
             decompress_block(rocksdb_block(size, compression), compression, 5, 1 << 20)
-    with pytest.raises(ValueError, match=r"follow|rrupt|incorrect|holds|incomplete"):
+    with pytest.raises(DecompressionError, match=ROCKSDB[compression]):
         decompress_block(rocksdb_block(len(PLAIN), compression) + b"\0", compression, 5, 1 << 20)
 
 
