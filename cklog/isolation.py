@@ -90,17 +90,25 @@ def start_python(arguments: Sequence[str], import_path: Iterable[str] | None = N
     return start_process([sys.executable, "-P", *arguments], import_path, **options)
 
 
-def run_process(command: Sequence[str]) -> CompletedProcess[str]:
+def run_process(command: Sequence[str], seconds: float | None = None) -> CompletedProcess[str]:
     """Run a program to its end outside the working directory, and capture what it prints.
+
+    `seconds`: how long it may take; None: as long as it takes.
 
     Raises
     ------
-    OSError : it cannot be started
+    OSError : it cannot be started, or takes longer (`TimeoutError`)
     """
     import subprocess
 
-    options: Mapping[str, Any] = {"cwd": NEUTRAL_DIRECTORY, "env": child_environment()}
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **options)
+    options: Mapping[str, Any] = {"cwd": NEUTRAL_DIRECTORY, "env": child_environment(), "stdin": DEVNULL}
+    program = _require_program(command)
+    try:
+        return subprocess.run(
+            program, capture_output=True, text=True, errors="replace", check=False, timeout=seconds, **options
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), program[0]) from None
 
 
 def run_on_terminal(command: Sequence[str], text: bytes, defaults: Mapping[str, str]) -> None:
@@ -112,10 +120,15 @@ def run_on_terminal(command: Sequence[str], text: bytes, defaults: Mapping[str, 
     """
     import subprocess
 
-    program = find_program(command[0])
+    subprocess.run(_require_program(command), input=text, env={**defaults, **os.environ}, check=False)
+
+
+def _require_program(command: Sequence[str]) -> list[str]:
+    """Return a command with the absolute path of its program; raise `FileNotFoundError` if there is no such program."""
+    program = find_program(command[0]) if command else None
     if program is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    subprocess.run([program, *command[1:]], input=text, env={**defaults, **os.environ}, check=False)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), *command[:1])
+    return [program, *command[1:]]
 
 
 def find_program(name: str) -> str | None:

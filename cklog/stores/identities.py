@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from cklog.isolation import run_process
 from cklog.stores.deadlines import Deadline
 from cklog.stores.exchanges import connect
 from cklog.stores.options import Settings, captured_environment, settings_of
@@ -152,10 +152,10 @@ def _of_process(settings: Settings, deadline: Deadline) -> Keys | None:
     if not command:
         return None
     try:
-        ended = subprocess.run(shlex.split(command), capture_output=True, timeout=deadline.left(), check=False)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        ended = run_process(shlex.split(command), deadline.left())
+    except (OSError, ValueError):
         raise NotServed(errno.EACCES, "no credentials: credential_process of the profile gives none") from None
-    return _of_json(ended.stdout)
+    return _of_json(ended.stdout.encode())
 
 
 def _of_json(body: bytes) -> Keys:

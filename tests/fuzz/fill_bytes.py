@@ -27,7 +27,7 @@ import pyarrow as pa
 import pytest
 
 from cklog.arrays import buffers
-from tests.builders.short_pages import CODECS, Size, file_with_page
+from tests.builders.compressed.short_pages import CODECS, Size, file_with_page
 from tests.fuzz import budgets
 from tests.fuzz.cases import words
 from tests.fuzz.mutations import damage

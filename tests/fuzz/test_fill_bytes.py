@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cklog.arrays import buffers
-from tests.builders.short_pages import CODECS
+from tests.builders.compressed.short_pages import CODECS
 from tests.conftest import REPOSITORY
 from tests.fuzz.fill_bytes import SIZES, environment, fill_arrays
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.source_tree import modules
 
 _ONLY_PLACE = "cklog/isolation.py"
 _STARTS_PROCESSES = {"subprocess", "multiprocessing", "pty", "asyncio.subprocess", "concurrent.futures.process"}
 _FUNCTIONS = ("system", "popen", "exec", "spawn", "posix_spawn", "fork")
-
-SOURCES = sorted(path for folder in ("cklog", "commands", "parsers") for path in (REPOSITORY / folder).rglob("*.py"))
 
 
 def starts_of_processes(tree: ast.Module) -> Iterator[str]:
@@ -38,10 +37,8 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 def test_only_one_module_starts_processes() -> None:
     found = {
-        str(path.relative_to(REPOSITORY)): [*starts_of_processes(ast.parse(path.read_text()))]
-        for path in SOURCES
-        if not path.is_relative_to(REPOSITORY / "cklog" / "commands")
-        and not path.is_relative_to(REPOSITORY / "cklog" / "parsers")
+        path.relative_to(REPOSITORY).as_posix(): [*starts_of_processes(ast.parse(path.read_text()))]
+        for path in modules()
     }
     assert found.pop(_ONLY_PLACE)
     assert {path: names for path, names in found.items() if names} == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.house.test_house import modules
+from tests.source_tree import modules
 
 WRAPPERS = {"decompression.py", "streams.py", "zip_archives.py"}
 """Of `parsers/codecs`: these check how much was produced."""

@@ -13,19 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.source_tree import modules
 
-CODE = ["cklog", "commands", "parsers"]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 
 
 def _place(path: Path) -> str:
     return path.relative_to(REPOSITORY).as_posix()
-
-
-def modules() -> list[Path]:
-    """Every module once, by its place and not through a link."""
-    found = [path for folder in CODE for path in (REPOSITORY / folder).rglob("*.py")]
-    return sorted(path for path in found if not any(above.is_symlink() for above in path.parents))
 
 
 @pytest.mark.parametrize("name", ["commands", "parsers"])

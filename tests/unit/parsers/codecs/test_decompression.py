@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
 import io
 import random
 import struct
 import zipfile
-import zlib
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -24,16 +21,9 @@ from cklog.parsers.codecs.decompression import (
     snappy_size,
 )
 from cklog.parsers.codecs.zip_archives import BadArchive, read_member
+from tests.builders.compressed.codecs import CODECS
 from tests.loop_forms import FORMS, forced
 
-CODECS: dict[str, Callable[[bytes], bytes]] = {
-    "snappy": lambda plain: pa.compress(plain, "snappy", asbytes=True),
-    "zstd": lambda plain: pa.compress(plain, "zstd", asbytes=True),
-    "lz4_raw": lambda plain: pa.compress(plain, "lz4_raw", asbytes=True),
-    "gzip": lambda plain: zlib.compress(plain, wbits=31),
-    "deflate": lambda plain: zlib.compress(plain, wbits=-15),
-    "bz2": bz2.compress,
-}
 TEXT = b"".join(b'{"key":%d,"value":"%d"}\n' % (i % 7, i * i) for i in range(900))
 PLAINS = {
     "nothing": b"",

@@ -17,9 +17,9 @@ from cklog.parsers.sink_tables.files import NoJson
 from cklog.parsers.sink_tables.iceberg import _inflated
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, decoded
-from tests.builders import short_pages
+from tests.builders.compressed import short_pages
+from tests.builders.compressed.codecs import CODECS
 from tests.builders.lakes.avro import SYNC, container, long
-from tests.unit.parsers.codecs.test_decompression import CODECS
 
 PLAIN = b"a state of 64 bytes or so, again a state of 64 bytes or so, again"
 ROCKSDB = {2: "deflate", 3: "bz2", 4: "lz4_raw", 5: "lz4_raw", 7: "zstd"}

@@ -17,7 +17,7 @@ import pytest
 
 from cklog.engine.scan import Damage, Split
 from cklog.parsers.tables.parquet import READER, read
-from tests.builders.short_pages import CODECS, Size, file_with_page
+from tests.builders.compressed.short_pages import CODECS, Size, file_with_page
 from tests.conftest import SAMPLES
 from tests.loop_forms import forced
 from tests.program import cklog
