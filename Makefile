@@ -1,4 +1,4 @@
-.PHONY: check test test-slow site lowest lock dist bench samples golden mutants fuzz
+.PHONY: check test test-slow site lowest lock dist bench samples golden mutants fuzz differential
 
 check:
 	ruff check .
@@ -54,3 +54,6 @@ mutants:  # faults in the rooms that decide, and whether a test notices: make mu
 
 fuzz:  # damage by seed, every format and command: make fuzz COUNT=1000000 SEED=0 JOBS=2
 	python -m tests.fuzz --count $(COUNT) --seed $(SEED) --jobs $(JOBS)
+
+differential:  # decoders against those of others, on the same bytes: make differential COUNT=200000 SEED=0 JOBS=2
+	python -m tests.differential --count $(COUNT) --seed $(SEED) --jobs $(JOBS)

@@ -11,6 +11,7 @@ value counts: an array of nothing has no bytes and may claim to have 2⁶³ of i
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from cklog.parsers.codecs.decompression import DecompressionError, ExcessOutput,
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _NESTED = 64
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 
@@ -46,9 +48,10 @@ def records_of(data: bytes) -> Iterator[Any]:
     if codec not in (b"null", b"deflate"):
         raise NotAvro(f"its codec is {codec[:20]!r}, and only deflate is read")
     try:
-        schema = json.loads(meta.get("avro.schema", b"").decode("utf-8"))
         names: dict[str, Any] = {}
-        _take_names(schema, "", names, 0)
+        schema = _resolved(json.loads(meta.get("avro.schema", b"").decode("utf-8")), "", names, 0)
+    except NotAvro:
+        raise
     except (ValueError, RecursionError):
         raise NotAvro("its schema is no JSON") from None
     left, room = budgets().table_values, inflated_of(len(data))
@@ -84,23 +87,70 @@ def _inflated(block: bytes, room: int, packed: int) -> bytes:
     return found.plain
 
 
-def _take_names(schema: Any, space: str, names: dict[str, Any], depth: int) -> None:
-    """Remember the named types of a schema, by their full names and by their short ones."""
+def _resolved(schema: Any, space: str, names: dict[str, Any], depth: int) -> Any:
+    """Return a schema in which each name is a full one, and remember its named types by theirs.
+
+    A name without dots is one of the namespace around it, or of none (`Schema.Names` of Avro's own library).
+
+    Raises
+    ------
+    NotAvro : it is none, or nests too deep
+    """
     if depth > _NESTED:
         raise NotAvro("its schema nests too deep")
     if isinstance(schema, list):
-        for one in schema:
-            _take_names(one, space, names, depth + 1)
-    if not isinstance(schema, dict):
-        return
-    space = schema.get("namespace", space) if isinstance(schema.get("namespace", space), str) else space
-    if isinstance(name := schema.get("name"), str) and schema.get("type") in ("record", "error", "enum", "fixed"):
-        names[name] = names[f"{space}.{name}"] = schema
-    for field in schema.get("fields", []) if isinstance(schema.get("fields", []), list) else []:
-        if isinstance(field, dict):
-            _take_names(field.get("type"), space, names, depth + 1)
-    for key in ("type", "items", "values"):
-        _take_names(schema.get(key), space, names, depth + 1)
+        return [_resolved(one, space, names, depth + 1) for one in schema]
+    if isinstance(schema, str):
+        return schema if schema in _PRIMITIVES else _full_name_of(schema, space, names)
+    kind = _member(schema, "type", dict | list | str)
+    if kind in ("array", "map"):
+        inner = "items" if kind == "array" else "values"
+        return {"type": kind, inner: _resolved(_member(schema, inner, dict | list | str), space, names, depth + 1)}
+    if kind not in ("record", "error", "enum", "fixed"):
+        return _resolved(kind, space, names, depth + 1)
+    name = _member(schema, "name", str)
+    if "." not in name:
+        space = _member(schema, "namespace", str) if "namespace" in schema else space
+        name = f"{space}.{name}" if space else name
+    if name in names or not all(map(_NAME.fullmatch, name.split("."))):
+        raise NotAvro(f"a type of its schema has the name {name[:40]!r}, of another one or of none")
+    found: dict[str, Any] = {"type": kind}
+    names[name] = found
+    if kind == "enum":
+        found["symbols"] = _distinct(_member(schema, "symbols", list))
+    elif kind == "fixed":
+        found["size"] = _member(schema, "size", int)
+    else:
+        fields = _member(schema, "fields", list)
+        _distinct([_member(field, "name", str) for field in fields])
+        space, kinds = name.rpartition(".")[0], [_member(field, "type", dict | list | str) for field in fields]
+        found["fields"] = [
+            {"name": field["name"], "type": _resolved(kind, space, names, depth + 1)}
+            for field, kind in zip(fields, kinds, strict=True)
+        ]
+    return found
+
+
+def _full_name_of(name: str, space: str, names: dict[str, Any]) -> str:
+    """Return the full name of a type that a schema names."""
+    for full in (f"{space}.{name}" if space and "." not in name else name, name):
+        if full in names:
+            return full
+    raise NotAvro(f"its schema names a type that is not in it: {name[:40]!r}")
+
+
+def _member(schema: Any, name: str, kind: Any) -> Any:
+    """Return what a schema has under a name."""
+    if not isinstance(schema, dict) or not isinstance(schema.get(name), kind) or isinstance(schema[name], bool):
+        raise NotAvro(f"a part of its schema has no {name}")
+    return schema[name]
+
+
+def _distinct(names: list[Any]) -> list[str]:
+    """Return names of fields, or symbols, of one type."""
+    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names) or len({*names}) < len(names):
+        raise NotAvro("a type of its schema has fields or symbols of one name, or of none")
+    return names
 
 
 class _Decoder:
@@ -124,11 +174,18 @@ class _Decoder:
         while True:
             byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
+            shift += 7
+            if value >> 64 or (shift > 63 and byte & 0x80):
+                raise NotAvro(f"the number that goes on at byte {self.at} has more than 64 bits")
             if not byte & 0x80:
                 return (value >> 1) ^ -(value & 1)
-            shift += 7
-            if shift > 63:
-                raise NotAvro(f"the number at byte {self.at} does not end")
+
+    def short(self) -> int:
+        """Return the next whole number, which has 32 bits."""
+        found = self.long()
+        if not -(1 << 31) <= found < 1 << 31:
+            raise NotAvro(f"the number that ends at byte {self.at} has more than 32 bits")
+        return found
 
     def value(self, schema: Any, depth: int) -> Any:
         """Return the next value of a schema."""
@@ -139,20 +196,9 @@ class _Decoder:
             raise NotAvro("its values nest too deep")
         if isinstance(schema, list):
             return self.value(self._one_of(schema), depth + 1)
-        kind = schema.get("type") if isinstance(schema, dict) else schema
-        if isinstance(kind, dict | list):
-            return self.value(kind, depth + 1)
-        if kind in _PRIMITIVES:
-            return self._primitive(kind)
-        if isinstance(schema, str) or kind not in ("record", "error", "enum", "fixed", "array", "map"):
-            return self.value(self._named(kind), depth + 1)
-        return self._container(kind, schema, depth + 1)
-
-    def _named(self, name: Any) -> Any:
-        found = self._names.get(name) if isinstance(name, str) else None
-        if found is None:
-            raise NotAvro(f"its schema names a type that is not in it: {str(name)[:40]!r}")
-        return found
+        if isinstance(schema, str):
+            return self._primitive(schema) if schema in _PRIMITIVES else self.value(self._names[schema], depth + 1)
+        return self._container(schema["type"], schema, depth + 1)
 
     def _one_of(self, branches: list[Any]) -> Any:
         which = self.long()
@@ -165,30 +211,30 @@ class _Decoder:
             return None
         if kind == "boolean":
             return self.take(1) != b"\0"
-        if kind in ("int", "long"):
+        if kind == "int":
+            return self.short()
+        if kind == "long":
             return self.long()
         if kind == "float":
             return struct.unpack("<f", self.take(4))[0]
         if kind == "double":
             return struct.unpack("<d", self.take(8))[0]
-        data = self.take(self.long())
-        return data if kind == "bytes" else data.decode("utf-8", "replace")
+        data, at = self.take(self.long()), self.at
+        try:
+            return data if kind == "bytes" else data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise NotAvro(f"the text that ends at byte {at} is not UTF-8") from None
 
     def _container(self, kind: str, schema: dict[str, Any], depth: int) -> Any:
         if kind in ("record", "error"):
-            fields = schema.get("fields")
-            if not isinstance(fields, list) or not all(isinstance(f, dict) and "name" in f for f in fields):
-                raise NotAvro("a record of its schema has no fields")
-            return {str(field["name"]): self.value(field.get("type"), depth) for field in fields}
+            return {field["name"]: self.value(field["type"], depth) for field in schema["fields"]}
         if kind == "enum":
-            symbols = schema.get("symbols")
-            return self._one_of(symbols if isinstance(symbols, list) else [])
+            return self._one_of(schema["symbols"])
         if kind == "fixed":
-            size = schema.get("size")
-            return self.take(size if isinstance(size, int) else -1)
+            return self.take(schema["size"])
         if kind == "array":
-            return [self.value(schema.get("items"), depth) for _ in self._blocks()]
-        return {self._primitive("string"): self.value(schema.get("values"), depth) for _ in self._blocks()}
+            return [self.value(schema["items"], depth) for _ in self._blocks()]
+        return {self._primitive("string"): self.value(schema["values"], depth) for _ in self._blocks()}
 
     def _blocks(self) -> Iterator[None]:
         """Yield once for each item of an array or a map."""

@@ -23,6 +23,12 @@ _HEAD = struct.Struct("<IHB")
 _OF_RECYCLED = (5, 6, 7, 8, 11, 131)
 _LOG_NUMBER_BYTES = 4
 _WHOLE, _FIRST, _MIDDLE, _LAST = (1, 5), (2, 6), (3, 7), (4, 8)
+_DATA = (*_WHOLE, *_FIRST, *_MIDDLE, *_LAST)
+_OF_THE_LOG = (9, 10, 11)
+"""Kinds of records that say something of the log itself: how it is compressed, and which timestamps its keys have."""
+
+_IGNORABLE = 128
+"""Later versions number so, and above, what readers that do not know it may pass over."""
 
 
 class LogFlaw(NamedTuple):
@@ -71,7 +77,8 @@ def joined_records(data: bytes) -> bytes:
             if not length and not kind:
                 break  # zeros up to the block's end
             at += _HEAD.size + (_LOG_NUMBER_BYTES if kind in _OF_RECYCLED else 0)
-            parts.append(data[at : min(at + length, end)])
+            if kind in _DATA:
+                parts.append(data[at : min(at + length, end)])
             at += length
     return b"".join(parts)
 
@@ -110,8 +117,11 @@ def _records_of_block(block: bytes, start: int) -> Iterator[_Record | LogFlaw]:
             )
             yield LogFlaw(start + at, why)
             return
-        if kind in (*_WHOLE, *_FIRST, *_MIDDLE, *_LAST):
+        if kind in _DATA:
             yield _Record(start + at, kind)
+        elif kind not in _OF_THE_LOG and kind < _IGNORABLE:
+            yield LogFlaw(start + at, f"a record of the unknown type {kind}")
+            return
         at += head + length
     if any(block[at:]):
         yield LogFlaw(start + at, "bytes behind the last record of a block that are no zeros")

@@ -37,8 +37,7 @@ _NEWEST, _EXTENDED_FROM, _DELTAS_FROM = 7, 6, 4
 _LEGACY_BYTES, _FOOTER_BYTES, _TRAILER_BYTES = 48, 53, 5
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
-_STRETCH_BYTES = 4 << 20
-_TWO_LEVELS = 2
+_STRETCH_BYTES, _TWO_LEVELS = 4 << 20, 2
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _MASK = (1 << 32) - 1
 
@@ -116,8 +115,7 @@ class _Table:
 
     def __init__(self, read: Read, size: int) -> None:
         self._read, self._size = read, size
-        self._tail_at = max(0, size - _TAIL_BYTES)
-        self._tail = b""
+        self._tail_at, self._tail = max(0, size - _TAIL_BYTES), b""
         self._footer = Footer(0, 0, 0, 0, Handle(0, 0), None)
         self._named: dict[bytes, Handle] = {}
         self._properties: dict[bytes, bytes] = {}
@@ -156,10 +154,13 @@ class _Table:
         if not every_block and self._footer.version >= _DELTAS_FROM:
             return
         plain = block if not compression else _plain(block, compression, self._footer.version)
+        keys = [key for key, _, _, _ in _entries(plain, handle.at, False)]
+        if any(key >= other for key, other in pairwise(keys)):
+            raise SstFlaw(handle.at, "its properties do not ascend")
         self._properties = {key: value for key, value, _, _ in _entries(plain, handle.at, False)}
         if self._number(b"rocksdb.index.value.is.delta.encoded") and self._footer.version < _DELTAS_FROM:
-            why = f"its footer says version {self._footer.version}, and its index is as from version {_DELTAS_FROM} on"
-            raise SstFlaw(self._size - 12, why)
+            said = self._footer.version
+            raise SstFlaw(self._size - 12, f"its footer says version {said}, its index is as from {_DELTAS_FROM} on")
 
     def check_all(self) -> None:
         """Check every block that the index, or the metaindex, leads to; all data blocks must be among them."""
@@ -302,6 +303,8 @@ def _decode_extended(footer: bytes, at: int, version: int) -> Footer:
         raise SstFlaw(at, f"the checksum of its footer is {computed:08x}, stored is {stored:08x}")
     if version > _NEWEST or any(footer[33:41]):
         raise UnknownTable(f"its version is {version}, known are 0 to {_NEWEST}")
+    if not base:
+        raise SstFlaw(at + 9, "its footer has 0 for what is added to checksums, which no writer has")
     return Footer(at, version, footer[0], base, Handle(at - _TRAILER_BYTES - size, size), None)
 
 

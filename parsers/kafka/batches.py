@@ -200,7 +200,8 @@ def records(head: Header, batch: bytes, budget: Budget | None = None) -> Iterato
     BadBatch
         at the first record that does not decode, or if there are more or fewer bytes than records.
     """
-    if head.count == 0:  # compaction took the records and kept the producer's state
+    if head.count == 0:
+        check_empty(head)
         return
     data = (budget or Budget()).payload(head.codec, batch[HEADER.size : head.size], head.count)
     at, before = 0, -1
@@ -215,6 +216,12 @@ def records(head: Header, batch: bytes, budget: Budget | None = None) -> Iterato
         yield record
     if at != len(data):
         raise BadBatch(f"{len(data) - at} bytes behind the last of {many(head.count, 'record')}")
+
+
+def check_empty(head: Header) -> None:
+    """Raise `BadBatch` if a batch of no records has a payload: compaction leaves the header alone behind."""
+    if head.size > HEADER.size:
+        raise BadBatch(f"{head.size - HEADER.size} bytes behind the last of {many(0, 'record')}")
 
 
 def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:

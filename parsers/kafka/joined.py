@@ -11,7 +11,7 @@ from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import Ints
 from cklog.budgets import PART_BYTES, PART_RECORDS
 from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import HEADER, Header, KafkaRecord
+from cklog.parsers.kafka.batches import HEADER, Header, KafkaRecord, check_empty
 from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
 
 HeaderAndBytes = tuple[Header, "bytes | memoryview"]
@@ -85,6 +85,8 @@ def join_payloads(batches: Sequence[HeaderAndBytes], budget: Budget | None) -> J
             elif head.count:
                 part = _payload(head, data, budget or Budget())
                 whole = head.count
+            else:
+                check_empty(head)
         except BadBatch as reason:
             faults.append(Fault(i, str(reason), isinstance(reason, BatchOverBudget)))
         parts.append(part)

@@ -110,7 +110,7 @@ def header(data: bytes, budget: Budget | None = None) -> Header:
             first = last if not count else first
             count += 1
     base = first.offset if outer.magic == 0 else outer.offset - (last.offset - first.offset)
-    if base < 0 or not last.offset - first.offset <= outer.offset - base < _DELTA_LIMIT:
+    if base < 0 or last.offset > outer.offset or outer.offset - base >= _DELTA_LIMIT:
         raise BadBatch(f"offsets up to {last.offset} inside a message with offset {outer.offset}")
     base_time = outer.time if outer.attributes & _APPEND_TIME else first.time
     attributes = outer.attributes & (_CODEC | _APPEND_TIME * outer.magic)

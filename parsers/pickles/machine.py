@@ -89,6 +89,11 @@ class Machine:
             raise over("how deep the pickle nests", NESTED)
         self.marks.append(len(self.stack))
 
+    def require(self, count: int) -> None:
+        """Stop unless so many values are behind the last mark: no opcode reaches beyond it."""
+        if len(self.stack) - (self.marks[-1] if self.marks else 0) < count:
+            raise Stop("an opcode needs more values than there are")
+
     def popped(self) -> list[Any]:
         """Take the values behind the last mark off the stack."""
         at, stack = self.marks.pop(), self.stack
@@ -128,7 +133,8 @@ class Machine:
 
     def fixed(self, make: type[tuple[Any, ...]] | type[frozenset[Any]], items: list[Any]) -> None:
         """Push a tuple or a frozenset, which never changes."""
-        if self._holder() is SKIPPED or any(item is SKIPPED for item in items):
+        unwanted = self._keys is not None and self._holder() is SKIPPED  # else it stands for an object before a tuple
+        if unwanted or any(item is SKIPPED for item in items):
             self.stack.append(SKIPPED)
             return
         inside = [self._depth.get(id(item)) or (0, _parts_of_leaf(item)) for item in items]
@@ -159,9 +165,23 @@ class Machine:
         if self.stack[-1] is not SKIPPED:
             raise Stop("an object of what is no class")
 
+    def called(self, items: list[Any]) -> None:
+        """Leave what stands for an object on top: `items` are a tuple of arguments, and a dict of those with names."""
+        self.made(items)
+        for item, kind in zip(items, (tuple, dict), strict=False):
+            if item is not SKIPPED and not isinstance(item, kind):
+                raise Stop("arguments that are none")
+
     def marked_object(self) -> None:
         """Push what stands for an object: what it is made of stands behind the mark."""
         self.popped()
+        self.push(SKIPPED)
+
+    def marked_call(self) -> None:
+        """Push what stands for an object: its class stands behind the mark, and then what it is made of."""
+        items = self.popped()
+        if not items or items[0] is not SKIPPED:
+            raise Stop("an object of what is no class")
         self.push(SKIPPED)
 
     def listed(self, items: list[Any]) -> None:
@@ -198,6 +218,7 @@ class Machine:
 
     def remember(self, index: int) -> None:
         """Put the top into the memo: at the next index, or at one that is there already."""
+        self.require(1)
         if not 0 <= index <= len(self.memo):
             raise Stop(f"memo index {index} is refused: {len(self.memo)} entries so far")
         self.memo[index : index + 1] = [self.stack[-1]]

@@ -12,14 +12,22 @@ What it holds is bounded by the bytes that are there, and nothing here recurses 
 
 from __future__ import annotations
 
-import io
-import pickletools
+import pickle
 import struct
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from cklog.errors import first_line
+from cklog.parsers.pickles.arguments import (
+    Cut,
+    decode_text,
+    parse_decimal,
+    parse_real,
+    parse_whole,
+    read_bytes,
+    read_line,
+    refuse_opcode,
+    why_no_pickle,
+)
 from cklog.parsers.pickles.machine import SKIPPED, Machine, Stop
 
 __all__ = ["SKIPPED", "CutShort", "Refused", "load", "load_from"]
@@ -70,10 +78,10 @@ def load_from(data: bytes, at: int, keys: frozenset[str] | None = None) -> tuple
         return machine.result(), at
     except Stop as stop:
         raise Refused(str(stop), machine.here) from None
-    except (_Cut, struct.error):
+    except (Cut, struct.error):
         raise CutShort("the pickle is cut short", machine.here) from None
     except (ValueError, OverflowError) as error:
-        raise Refused(_why_no_pickle(error), machine.here) from None
+        raise Refused(why_no_pickle(error), machine.here) from None
     except (IndexError, TypeError, KeyError, AttributeError):
         raise Refused("an opcode does not fit what is there", machine.here) from None
 
@@ -97,27 +105,17 @@ def _run_opcodes(machine: Machine, at: int) -> int:
         start = at + 1
         at = start + data[at] if start <= limit else start
         if at > limit:
-            raise _Cut
+            raise Cut
         try:
             value = data[start:at].decode()
         except UnicodeDecodeError:
-            value = _decode_text(data[start:at])
+            value = decode_text(data[start:at])
         push(value)
         if at < limit and data[at] == _MEMOIZE:
             remember(value)
             at += 1
     machine.here = at
-    raise _Cut
-
-
-class _Cut(Exception):
-    """Raised where the buffer ends inside an opcode."""
-
-
-def _why_no_pickle(error: Exception) -> str:
-    """Say that bytes are no pickle, in the words of an error."""
-    why = first_line(error)
-    return f"no pickle ({why[:80]})"
+    raise Cut
 
 
 # Arguments
@@ -132,62 +130,7 @@ Functions below that return a `_Step` describe it: "push a number" is what the s
 """
 
 
-def _read_bytes(machine: Machine, at: int, size: int) -> tuple[bytes, int]:
-    """Return `size` bytes, and where they end."""
-    end = at + size
-    if end > machine.limit:
-        raise Stop("no pickle (a length beyond any memory)") if size > sys.maxsize else _Cut
-    return machine.data[at:end], end
-
-
-def _read_line(machine: Machine, at: int) -> tuple[bytes, int]:
-    """Return the bytes up to the next newline, and where the next line begins."""
-    end = machine.data.find(b"\n", at)
-    if end < 0:
-        raise _Cut
-    return machine.data[at:end], end + 1
-
-
-def _decode_text(data: bytes) -> str:
-    """Decode text; Python writes halves of surrogate pairs, too."""
-    return data.decode("utf-8", "surrogatepass")
-
-
-def _parse_decimal(line: bytes) -> int | bool:
-    """Parse a number in digits; 00 and 01 are how old protocols write False and True."""
-    return line == b"01" if line in (b"00", b"01") else int(line)
-
-
 # Opcodes
-
-_RAN_OUT = ("not enough data", "no newline", "expected")
-"""How `pickletools` begins to say that bytes ran out."""
-
-
-def _refuse_opcode(machine: Machine, at: int) -> int:
-    """Refuse an opcode that is none, or that makes something else than a plain value, by name and argument."""
-    known = next((op for op in pickletools.opcodes if ord(op.code) == machine.data[at - 1]), None)
-    if known is None:
-        raise Stop(f"no pickle (opcode {machine.data[at - 1]:#04x} is not known)")
-    argument = None
-    if known.arg is not None:
-        file = io.BytesIO(machine.data)
-        file.seek(at)
-        try:
-            argument = known.arg.reader(file)
-        except ValueError as error:
-            cut = file.tell() == machine.limit and str(error).startswith(_RAN_OUT)
-            raise _Cut if cut else Stop(_why_no_pickle(error)) from None
-    raise Stop(f"{_opcode_with_argument(known.name, argument, machine.stack)} is refused")
-
-
-def _opcode_with_argument(opcode: str, argument: Any, stack: list[Any]) -> str:
-    """Name an opcode with its argument, in printable letters; STACK_GLOBAL has its argument on the stack."""
-    if opcode == "STACK_GLOBAL" and len(stack) > 1:
-        module, name = stack[-2:]
-        argument = f"{module} {name}" if isinstance(module, str) and isinstance(name, str) else None
-    shown = "".join(c for c in str(argument) if c.isprintable())[:80] if isinstance(argument, str | int) else ""
-    return f"{opcode} {shown}".rstrip()
 
 
 def _push_byte(machine: Machine, at: int) -> int:
@@ -195,12 +138,13 @@ def _push_byte(machine: Machine, at: int) -> int:
     try:
         machine.stack.append(machine.data[at])
     except IndexError:
-        raise _Cut from None
+        raise Cut from None
     return at + 1
 
 
 def _memoize_top(machine: Machine, at: int) -> int:
     """Put the top of the stack into the memo, at its end."""
+    machine.require(1)
     machine.memo.append(machine.stack[-1])
     return at
 
@@ -230,7 +174,7 @@ def _push_sized(width: int, make: Callable[[bytes], Any]) -> _Step:
     length = _LENGTHS[width]
 
     def step(machine: Machine, at: int) -> int:
-        held, end = _read_bytes(machine, at + width, length.unpack_from(machine.data, at)[0])
+        held, end = read_bytes(machine, at + width, length.unpack_from(machine.data, at)[0])
         machine.stack.append(make(held))
         return end
 
@@ -244,7 +188,7 @@ def _push_number(length: struct.Struct) -> _Step:
         size = length.unpack_from(machine.data, at)[0]
         if size < 0:
             raise Stop(f"no pickle (a number of {size} bytes)")
-        held, end = _read_bytes(machine, at + length.size, size)
+        held, end = read_bytes(machine, at + length.size, size)
         machine.number(int.from_bytes(held, "little", signed=True))
         return end
 
@@ -255,7 +199,7 @@ def _take_line(make: Callable[[bytes], Any], take: Callable[[Machine, Any], None
     """Let `take` have a value written as a line, which `make` parses."""
 
     def step(machine: Machine, at: int) -> int:
-        line, end = _read_line(machine, at)
+        line, end = read_line(machine, at)
         take(machine, make(line))
         return end
 
@@ -277,15 +221,31 @@ def _push_object(machine: Machine) -> None:
     machine.push(SKIPPED)
 
 
-def _skip_argument(width: int, do: Callable[[Machine], None] = lambda machine: None) -> _Step:
-    """Pass over an argument of `width` bytes, which says nothing of what is in the pickle, and do something."""
+def _push_extension(code: struct.Struct) -> _Step:
+    """Push what stands for the class that a code is for, in a registry of the process that wrote the pickle."""
 
     def step(machine: Machine, at: int) -> int:
-        end = _read_bytes(machine, at, width)[1]
-        do(machine)
-        return end
+        if code.unpack_from(machine.data, at)[0] <= 0:
+            raise Stop("no pickle (no class has such a code)")
+        _push_object(machine)
+        return at + code.size
 
     return step
+
+
+def _pass_protocol(machine: Machine, at: int) -> int:
+    """Pass over the version of the protocol."""
+    held, end = read_bytes(machine, at, 1)
+    if held[0] > pickle.HIGHEST_PROTOCOL:
+        raise Stop(f"no pickle (protocol {held[0]} is not known)")
+    return end
+
+
+def _pass_frame(machine: Machine, at: int) -> int:
+    """Pass over how many bytes are to be read at once, all of which must be there."""
+    end = at + _U8.size
+    read_bytes(machine, end, _U8.unpack_from(machine.data, at)[0])
+    return end
 
 
 def _do_alone(do: Callable[[Machine], None]) -> _Step:
@@ -298,10 +258,11 @@ def _do_alone(do: Callable[[Machine], None]) -> _Step:
     return step
 
 
-def _take_last(add: Callable[[Machine, list[Any]], None], count: int) -> _Step:
-    """Take the last `count` values off the stack and add them to what is below them."""
+def _take_last(add: Callable[[Machine, list[Any]], None], count: int, below: int = 1) -> _Step:
+    """Take the last `count` values off the stack and add them to what is below them, which takes `below` values."""
 
     def step(machine: Machine, at: int) -> int:
+        machine.require(count + below)
         items = machine.stack[-count:]
         del machine.stack[-count:]
         add(machine, items)
@@ -310,11 +271,13 @@ def _take_last(add: Callable[[Machine, list[Any]], None], count: int) -> _Step:
     return step
 
 
-def _take_marked(add: Callable[[Machine, list[Any]], None]) -> _Step:
-    """Take the values behind the last mark off the stack and add them to what is below it."""
+def _take_marked(add: Callable[[Machine, list[Any]], None], below: int = 1) -> _Step:
+    """Take the values behind the last mark off the stack and add them to what is below it, which takes `below`."""
 
     def step(machine: Machine, at: int) -> int:
-        add(machine, machine.popped())
+        items = machine.popped()
+        machine.require(below)
+        add(machine, items)
         return at
 
     return step
@@ -325,12 +288,20 @@ def _skip_named(do: Callable[[Machine], None]) -> _Step:
 
     def step(machine: Machine, at: int) -> int:
         for _ in ("module", "name"):
-            line, at = _read_line(machine, at)
-            line.decode("ascii")
+            line, at = read_line(machine, at)
+            if not line.decode("ascii"):
+                raise Stop("no pickle (a class without a name)")
         do(machine)
         return at
 
     return step
+
+
+def _push_named(machine: Machine, names: list[Any]) -> None:
+    """Push what stands for the class of a module, of which both names are given."""
+    if not all(isinstance(name, str) for name in names):
+        raise Stop("a class whose name is no text")
+    _push_object(machine)
 
 
 def _push_tuple(machine: Machine, items: list[Any]) -> None:
@@ -350,12 +321,12 @@ _BY_CODE: dict[bytes, _Step] = {
     b"G": _push_fixed(_F8),
     b"\x8a": _push_number(_U1),
     b"\x8b": _push_number(_I4),
-    b"I": _take_line(_parse_decimal, Machine.number),
-    b"L": _take_line(lambda line: int(line.removesuffix(b"L")), Machine.number),
-    b"F": _take_line(float, Machine.push),
+    b"I": _take_line(parse_decimal, Machine.number),
+    b"L": _take_line(lambda line: parse_whole(line.removesuffix(b"L")), Machine.number),
+    b"F": _take_line(parse_real, Machine.push),
     b"V": _take_line(lambda line: str(line, "raw-unicode-escape"), Machine.push),
-    b"X": _push_sized(4, _decode_text),
-    b"\x8d": _push_sized(8, _decode_text),
+    b"X": _push_sized(4, decode_text),
+    b"\x8d": _push_sized(8, decode_text),
     b"C": _push_sized(1, bytes),
     b"B": _push_sized(4, bytes),
     b"\x8e": _push_sized(8, bytes),
@@ -366,11 +337,11 @@ _BY_CODE: dict[bytes, _Step] = {
     b"]": _do_alone(lambda machine: machine.begin(list)),
     b"}": _do_alone(lambda machine: machine.begin(dict)),
     b"\x8f": _do_alone(lambda machine: machine.begin(set)),
-    b"t": _take_marked(_push_tuple),
-    b"\x85": _take_last(_push_tuple, 1),
-    b"\x86": _take_last(_push_tuple, 2),
-    b"\x87": _take_last(_push_tuple, 3),
-    b"\x91": _take_marked(lambda machine, items: machine.fixed(frozenset, items)),
+    b"t": _take_marked(_push_tuple, 0),
+    b"\x85": _take_last(_push_tuple, 1, 0),
+    b"\x86": _take_last(_push_tuple, 2, 0),
+    b"\x87": _take_last(_push_tuple, 3, 0),
+    b"\x91": _take_marked(lambda machine, items: machine.fixed(frozenset, items), 0),
     b"l": _do_alone(lambda machine: machine.whole(list, Machine.listed)),
     b"d": _do_alone(lambda machine: machine.whole(dict, Machine.paired)),
     b"a": _take_last(Machine.listed, 1),
@@ -378,23 +349,24 @@ _BY_CODE: dict[bytes, _Step] = {
     b"s": _take_last(Machine.paired, 2),
     b"u": _take_marked(Machine.paired),
     b"\x90": _take_marked(Machine.added),
-    b"p": _take_line(_parse_decimal, Machine.remember),
+    b"p": _take_line(parse_decimal, Machine.remember),
     b"q": _do_at_place(_U1, Machine.remember),
     b"r": _do_at_place(_U4, Machine.remember),
     b"\x94": _memoize_top,
-    b"g": _take_line(_parse_decimal, Machine.fetch),
+    b"g": _take_line(parse_decimal, Machine.fetch),
     b"h": _do_at_place(_U1, Machine.fetch),
     b"j": _do_at_place(_U4, Machine.fetch),
     b"c": _skip_named(_push_object),
     b"i": _skip_named(Machine.marked_object),
-    b"\x93": _take_last(lambda machine, items: _push_object(machine), 2),
-    b"\x82": _skip_argument(1, _push_object),
-    b"\x83": _skip_argument(2, _push_object),
-    b"\x84": _skip_argument(4, _push_object),
-    **dict.fromkeys((b"R", b"\x81", b"b"), _take_last(Machine.made, 1)),
-    b"\x92": _take_last(Machine.made, 2),
-    b"o": _do_alone(Machine.marked_object),
-    b"\x80": _skip_argument(1),
-    b"\x95": _skip_argument(8),
+    b"\x93": _take_last(_push_named, 2, 0),
+    b"\x82": _push_extension(_U1),
+    b"\x83": _push_extension(_U2),
+    b"\x84": _push_extension(_I4),
+    b"b": _take_last(Machine.made, 1),
+    **dict.fromkeys((b"R", b"\x81"), _take_last(Machine.called, 1)),
+    b"\x92": _take_last(Machine.called, 2),
+    b"o": _do_alone(Machine.marked_call),
+    b"\x80": _pass_protocol,
+    b"\x95": _pass_frame,
 }
-_STEPS: list[_Step] = [_BY_CODE.get(bytes([code]), _refuse_opcode) for code in range(256)]
+_STEPS: list[_Step] = [_BY_CODE.get(bytes([code]), refuse_opcode) for code in range(256)]

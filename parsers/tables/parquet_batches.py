@@ -196,7 +196,8 @@ class ParquetRows:
         chunks = [self._chunks[group][k] for k in self._leaves]
         said = (self._about, *((one.path, one.how, one.codec, one.dictionary) for one in chunks))
         if said not in _ACCEPTED:
-            next(self.file.iter_batches(1, [group], self._columns, use_threads=False))
+            if next(self.file.iter_batches(1, [group], self._columns, use_threads=False), None) is None:
+                raise NotHere  # it has no rows: Arrow's reader says how many of them are missing
             if len(_ACCEPTED) >= _MOST_ACCEPTED:
                 _ACCEPTED.clear()
             _ACCEPTED.add(said)

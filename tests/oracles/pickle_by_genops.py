@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import pickletools
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,6 +39,8 @@ def by_genops(data: bytes, start: int = 0, keys: frozenset[str] | None = None) -
             step = STEPS.get(opcode.name)
             if step is None:
                 return Read("refused", here, why=opcode.name)
+            if not _is_written_so(opcode.name, data[here + 1 : behind - 1], argument, len(data) - behind):
+                return Read("cut" if opcode.name == "FRAME" and argument <= sys.maxsize else "refused", here)
             step(machine, argument)
             here = behind
     except Stop as stop:
@@ -52,17 +55,43 @@ def by_genops(data: bytes, start: int = 0, keys: frozenset[str] | None = None) -
     raise AssertionError("genops ended without STOP")
 
 
-def _popped(add: Callable[[Machine, list[Any]], None]) -> Callable[[Machine, Any], None]:
-    return lambda machine, _: add(machine, machine.popped())
+def _is_written_so(name: str, line: bytes, argument: Any, left: int) -> bool:
+    """Whether an opcode has an argument that Python writes, or can read; `line` is its text, without the newline."""
+    if name in ("INT", "LONG", "PUT", "GET"):
+        digits = line.removesuffix(b"L") if name == "LONG" else line
+        return (digits in (b"00", b"01") and name != "LONG") or digits == str(int(argument)).encode()
+    if name == "FLOAT":
+        return not any(byte in b" \t\r\v\f_" for byte in line)
+    if name in ("GLOBAL", "INST"):
+        return all(line.split(b"\n"))
+    if name == "FRAME":
+        return bool(argument <= left)
+    return not (name == "PROTO" and argument > 5) and not (name.startswith("EXT") and argument <= 0)
 
 
-def _last(add: Callable[[Machine, list[Any]], None], count: int) -> Callable[[Machine, Any], None]:
+def _popped(add: Callable[[Machine, list[Any]], None], below: int = 1) -> Callable[[Machine, Any], None]:
     def step(machine: Machine, _: Any) -> None:
+        items = machine.popped()
+        machine.require(below)
+        add(machine, items)
+
+    return step
+
+
+def _last(add: Callable[[Machine, list[Any]], None], count: int, below: int = 1) -> Callable[[Machine, Any], None]:
+    def step(machine: Machine, _: Any) -> None:
+        machine.require(count + below)
         items = machine.stack[-count:]
         del machine.stack[-count:]
         add(machine, items)
 
     return step
+
+
+def _named(machine: Machine, names: list[Any]) -> None:
+    if [type(name) for name in names] != [str, str]:
+        raise Stop("a class whose name")
+    machine.push(SKIPPED)
 
 
 def _tuple(machine: Machine, items: list[Any]) -> None:
@@ -88,11 +117,11 @@ STEPS: dict[str, Callable[[Machine, Any], None]] = {
     "EMPTY_DICT": lambda machine, _: machine.begin(dict),
     "EMPTY_SET": lambda machine, _: machine.begin(set),
     "EMPTY_TUPLE": lambda machine, _: machine.push(()),
-    "TUPLE": _popped(_tuple),
-    "TUPLE1": _last(_tuple, 1),
-    "TUPLE2": _last(_tuple, 2),
-    "TUPLE3": _last(_tuple, 3),
-    "FROZENSET": _popped(lambda machine, items: machine.fixed(frozenset, items)),
+    "TUPLE": _popped(_tuple, 0),
+    "TUPLE1": _last(_tuple, 1, 0),
+    "TUPLE2": _last(_tuple, 2, 0),
+    "TUPLE3": _last(_tuple, 3, 0),
+    "FROZENSET": _popped(lambda machine, items: machine.fixed(frozenset, items), 0),
     "LIST": lambda machine, _: machine.whole(list, Machine.listed),
     "DICT": lambda machine, _: machine.whole(dict, Machine.paired),
     "APPEND": _last(Machine.listed, 1),
@@ -101,8 +130,10 @@ STEPS: dict[str, Callable[[Machine, Any], None]] = {
     "SETITEMS": _popped(Machine.paired),
     "ADDITEMS": _popped(Machine.added),
     **dict.fromkeys(("GLOBAL", "EXT1", "EXT2", "EXT4"), lambda machine, _: machine.push(SKIPPED)),
-    "STACK_GLOBAL": _last(lambda machine, _: machine.push(SKIPPED), 2),
-    **dict.fromkeys(("REDUCE", "NEWOBJ", "BUILD"), _last(Machine.made, 1)),
-    "NEWOBJ_EX": _last(Machine.made, 2),
-    **dict.fromkeys(("INST", "OBJ"), lambda machine, _: machine.marked_object()),
+    "STACK_GLOBAL": _last(_named, 2, 0),
+    "BUILD": _last(Machine.made, 1),
+    **dict.fromkeys(("REDUCE", "NEWOBJ"), _last(Machine.called, 1)),
+    "NEWOBJ_EX": _last(Machine.called, 2),
+    "INST": lambda machine, _: machine.marked_object(),
+    "OBJ": lambda machine, _: machine.marked_call(),
 }

@@ -94,6 +94,8 @@ def _read_blocks(stream: _Stream) -> Iterator[_PlainBlock]:
         if magic != MAGIC or not _is_possible(token, size, plain):
             raise Damaged("corrupt-file", at, "no block of an LZ4 stream begins here")
         if plain == 0:
+            if checksum:
+                raise Damaged("corrupt-file", at, f"the end of its stream has a checksum, {checksum:08x}")
             return
         payload = stream.take(size)
         if len(payload) < size:

@@ -1,0 +1,199 @@
+"""Parquet, with each codec, against Arrow's own reader."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cklog.errors import OverBudget
+from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
+from tests.differential.mutations import Damage
+from tests.differential.parquet_files import CODECS, compressed, has_page_of_another_length, with_right_sums
+from tests.differential.thrift import numbers_in
+from tests.differential.verdicts import Decoder, Excuse, Outcome
+
+_UNREADABLE = (OSError, pa.ArrowException, ValueError)
+"""What a reader of Parquet files takes for damage of a file."""
+
+_KINDS = ("int64", "int64", "string", "string", "int32", "double", "bool", "binary", "map", "list", "struct")
+_NUMBERS = (0, 1, 2, 7, 200, 70_000, 1 << 40, (1 << 63) - 1, -1, -(1 << 63))
+_TEXTS = ("", "a", "a/0->b/0", "naïve", "x" * 40)
+
+
+def _column(chance: random.Random, kind: str, rows: int, nulls: bool) -> tuple[pa.DataType, list[Any]]:
+    """Return the type and the values of a column."""
+
+    def value() -> Any:
+        if nulls and chance.random() < 0.2:
+            return None
+        number, text = chance.choice(_NUMBERS[: chance.choice((2, 10))]), chance.choice(_TEXTS)
+        return {
+            "int64": number,
+            "int32": number % 1000,
+            "double": number / 3,
+            "bool": bool(number & 1),
+            "string": text,
+            "binary": text.encode(),
+            "map": [(text, number)] * chance.randrange(3),
+            "list": [number] * chance.randrange(3),
+            "struct": {"a": number, "b": text},
+        }[kind]
+
+    types = {
+        "int64": pa.int64(),
+        "int32": pa.int32(),
+        "double": pa.float64(),
+        "bool": pa.bool_(),
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "map": pa.map_(pa.string(), pa.int64()),
+        "list": pa.list_(pa.int64()),
+        "struct": pa.struct([("a", pa.int64()), ("b", pa.string())]),
+    }
+    return types[kind], [value() for _ in range(rows)]
+
+
+def _written(chance: random.Random) -> bytes:
+    rows = chance.choice((0, 1, 2, 9, 30, 70))
+    fields, arrays = [], []
+    usual = chance.random() < 0.6  # columns that loops decode
+    for number in range(chance.choice((1, 2, 3))):
+        nulls = chance.random() < 0.3
+        kind, values = _column(chance, chance.choice(_KINDS[:4] if usual else _KINDS), rows, nulls)
+        fields.append(pa.field(f"c{number}", kind, nullable=nulls or chance.random() < 0.7))
+        arrays.append(pa.array(values, kind))
+    encodings = {}
+    dictionary = chance.random() < 0.6
+    if not dictionary and chance.random() < 0.5:
+        choices = {
+            pa.int64(): ("DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"),
+            pa.string(): ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"),
+        }
+        encodings = {f.name: chance.choice(choices[f.type]) for f in fields if f.type in choices}
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table(arrays, schema=pa.schema(fields)),
+        sink,
+        row_group_size=chance.choice((7, 100)),
+        compression="none",
+        use_dictionary=dictionary,
+        column_encoding=encodings or None,
+        data_page_version=chance.choice(("1.0", "1.0", "2.0")),
+        data_page_size=chance.choice((1, 64, 1 << 20)),
+        write_batch_size=chance.choice((1, 8, 1024)),
+        dictionary_pagesize_limit=chance.choice((16, 1 << 20)),
+        write_page_checksum=chance.random() < 0.3,
+        write_statistics=chance.random() < 0.5,
+        store_schema=chance.random() < 0.3,
+    )
+    return bytes(sink.getvalue())
+
+
+def _made(codec: int, damage: Damage) -> bytes:
+    chance = damage.chance
+    data = _written(chance)
+    part = chance.choice(("plain", "packed", "tree"))
+    turn = iter(range(chance.randrange(6), -99, -1))
+
+    def change(of: str, piece: bytes) -> bytes:
+        return damage.inside(piece, 1.0) if of == part and next(turn, 0) <= 0 else piece
+
+    def change_tree(fields: list[Any]) -> None:
+        numbers = numbers_in(fields)
+        if part == "tree" and damage.kind == "inside" and not damage.done and numbers and next(turn, 0) <= 0:
+            damage.done = True
+            field = chance.choice(numbers)
+            field[2] = field[2] + chance.choice((-8, -1, 1, 8)) if chance.random() < 0.6 else chance.choice(_NUMBERS)
+
+    return compressed(data, codec, partial(change, "plain"), partial(change, "packed"), change_tree)
+
+
+def _rows_of(batches: Any) -> list[Any]:
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist(maps_as_pydicts=None)]
+
+
+def _read(data: bytes) -> Outcome:
+    """Read all row groups as readers of cklog do; of each its rows, or None where it is damaged."""
+    handle = pa.BufferReader(data)
+    found: list[Any] = []
+    try:
+        metadata = pq.read_metadata(handle)
+        check_rows("f", metadata.num_rows, handle.size())
+        file = ParquetRows(handle, metadata, "f")
+    except _UNREADABLE as error:
+        return Outcome("refused", why=_why(error))
+    except OverBudget as error:
+        return Outcome("limit", why=error.what)
+    why = "no rows"
+    for group in range(metadata.num_row_groups):
+        rows: list[Any] | None = None
+        try:
+            rows = _rows_of(file.batches(group, 1 << 20))
+            if len(rows) != metadata.row_group(group).num_rows:
+                rows, why = None, "fewer rows than its footer says"
+        except _UNREADABLE as error:
+            why = _why(error)
+        except OverBudget as error:
+            return Outcome("limit", why=error.what)
+        found.append(rows)
+    if found and all(rows is None for rows in found):
+        return Outcome("refused", why=why)
+    return Outcome("value", found)
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def _refer(data: bytes) -> Outcome:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        groups = file.metadata.num_row_groups
+        file.schema_arrow  # noqa: B018
+    except _UNREADABLE as error:
+        return Outcome("refused", why=_why(error))
+    found: list[Any] = []
+    why = ""
+    for group in range(groups):
+        rows: list[Any] | None = None
+        try:
+            table = file.read_row_group(group, use_threads=False)
+            table.validate(full=True)
+            rows = _rows_of(table.to_batches())
+        except _UNREADABLE as error:
+            why = _why(error)
+        found.append(rows)
+    if found and all(rows is None for rows in found):
+        return Outcome("refused", why=why)
+    return Outcome("value", found)
+
+
+def _equal(ours: Any, theirs: Any) -> bool:
+    """Return whether each row group that cklog reads is the same in Arrow's reader."""
+    return len(ours) == len(theirs) and all(a is None or repr(a) == repr(b) for a, b in zip(ours, theirs, strict=True))
+
+
+_LENGTHS = Excuse(
+    "a page of another length than its header says",
+    "Arrow reads what no codec has written: memory that was never filled",
+    lambda data, ours, theirs: has_page_of_another_length(data),
+)
+
+DECODERS = tuple(
+    Decoder(
+        name=f"parquet-{name}",
+        reference="pyarrow",
+        make=partial(_made, number),
+        read=_read,
+        refer=_refer,
+        repair=with_right_sums,
+        excuses=(_LENGTHS,),
+        equal=_equal,
+        compiled=True,
+    )
+    for name, number in CODECS.items()
+)
