@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,65 @@ def test_what_asks_for_too_much() -> None:
     tree = container(TREE, []).removesuffix(long(0) * 2 + SYNC)
     with pytest.raises(NotAvro, match="too deep"):
         list(records_of(tree + long(1) + long(len(data)) + data + SYNC))
+
+
+def test_texts_are_utf_8_and_numbers_have_as_many_bits_as_their_type() -> None:
+    """Damage that another text, or another number, would hide."""
+    text = container("string", ["naïve"])
+    at = text.index("ï".encode())
+    with pytest.raises(NotAvro, match="not UTF-8"):
+        list(records_of(text[:at] + b"\xff" + text[at + 1 :]))
+    head = container("long", [])
+    head = head[: head.index(SYNC) + len(SYNC)]
+    for bits, more in ((b"\xff" * 9 + b"\x01", None), (b"\xff" * 9 + b"\x02", "64 bits"), (b"\xff" * 10, "64 bits")):
+        data = head + long(1) + long(len(bits)) + bits + SYNC
+        if more is None:
+            assert list(records_of(data)) == [-(1 << 63)]
+        else:
+            with pytest.raises(NotAvro, match=more):
+                list(records_of(data))
+    assert list(records_of(container("int", [(1 << 31) - 1]))) == [(1 << 31) - 1]
+    with pytest.raises(NotAvro, match="32 bits"):
+        list(records_of(container("long", [1 << 31]).replace(b'"long"', b'"int" ')))
+
+
+FIELD = {"name": "f", "type": "long"}
+
+
+def head_of(schema: Any) -> bytes:
+    """What a file begins with."""
+    text = json.dumps(schema).encode()
+    return b"Obj\1" + long(1) + long(11) + b"avro.schema" + long(len(text)) + text + long(0) + SYNC
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "record", "fields": [FIELD]},
+        {"type": "record", "name": "R", "fields": [{"type": "long"}]},
+        {"type": "record", "name": "R", "fields": [{"name": "f"}]},
+        {"type": "record", "name": "R", "fields": [FIELD, FIELD]},
+        {"type": "record", "name": "R-1", "fields": [FIELD]},
+        {"type": "recerd", "name": "R", "fields": [FIELD]},
+        {"type": "array"},
+        {"type": "map", "items": "long"},
+        {"type": "enum", "name": "E"},
+        {"type": "enum", "name": "E", "symbols": ["A", "A"]},
+        {"type": "fixed", "name": "F", "size": True},
+        {"type": "lung"},
+        ["null", {"type": "record", "name": "R", "fields": [{"name": "f", "type": "S"}]}],
+        [{"type": "fixed", "name": "F", "size": 1}, {"type": "fixed", "name": "F", "size": 2}],
+    ],
+)
+def test_a_schema_that_is_none_is_refused_before_any_record(schema: Any) -> None:
+    """A damaged letter of it would name other fields, or none."""
+    with pytest.raises(NotAvro, match="schema"):
+        list(records_of(head_of(schema)))
+
+
+def test_a_type_is_named_in_its_namespace_or_in_none() -> None:
+    inner = {"type": "record", "name": "I", "fields": [FIELD]}
+    fields = [{"name": "a", "type": inner}, {"name": "b", "type": "I"}, {"name": "c", "type": "n.I"}]
+    outer = {"type": "record", "name": "O", "namespace": "n", "fields": fields}
+    data = head_of(outer) + long(1) + long(3) + long(0) + long(1) + long(2) + SYNC
+    assert list(records_of(data)) == [{name: {"f": number} for number, name in enumerate("abc")}]

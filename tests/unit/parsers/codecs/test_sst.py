@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cklog.parsers.codecs.block_checksums import masked_crc32c
 from cklog.parsers.codecs.sst import SstCheck, check_sst
 from tests.builders.rocksdb import CHECKSUMS, COMPRESSIONS, VERSIONS, TableKind, table
 
@@ -155,3 +156,26 @@ def test_real_tables_are_whole(shared_data: Path) -> None:
             assert check(data).flaw is None, path
             count += 1
     assert count > 100
+
+
+def test_properties_ascend(tmp_path: Path) -> None:
+    """RocksDB refuses others, though their checksum holds."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "crc32c")))
+    at = data.index(b"rocksdb.block.based.table.index.type") - 3
+    ends = range(at, len(data) - 60)
+    end = next(e for e in ends if data[e : e + 4] == struct.pack("<I", masked_crc32c(bytes(data[at:e]))))
+    data[data.index(b"prefix.filtering")] = ord("a")
+    struct.pack_into("<I", data, end, masked_crc32c(bytes(data[at:end])))
+    found = check(bytes(data)).flaw
+    assert found is not None
+    assert (found.at, found.why) == (at, "its properties do not ascend")
+
+
+def test_what_is_added_to_checksums_is_not_0(tmp_path: Path) -> None:
+    data = bytearray(table(tmp_path / "t.sst", TableKind(6, "crc32c")))
+    data[-44:-40] = bytes(4)
+    footer = data[-53:]
+    struct.pack_into("<I", data, len(data) - 48, masked_crc32c(bytes(footer[:5] + bytes(4) + footer[9:])))
+    found = check(bytes(data)).flaw
+    assert found is not None
+    assert "0 for what is added to checksums" in found.why

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka.batches import header
+from cklog.parsers.kafka.batches import header, records
 from cklog.parsers.kafka.decode import decode
 from cklog.parsers.kafka.payloads import BadBatch, decompress_payload
 from tests.builders import kafka as kb
@@ -107,3 +107,14 @@ def test_hostile_payloads_under_a_right_crc_raise_nothing_else(codec: str, data:
     except BadBatch:
         return
     assert [r.offset for r in found] == list(range(5))
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_batch_of_no_records_has_no_payload(codec: str) -> None:
+    """Compaction leaves the header alone behind; a count that became 0 would hide records."""
+    left, lied = batch(7, [], last_delta=3), batch(7, [Row(b"v"), Row(b"w")], codec, count=0)
+    whole = decode([(header(left), left)] * 2)
+    assert (whole.faults, len(whole.offset)) == ((), 0)
+    with pytest.raises(BadBatch, match="behind the last of 0 records"):
+        list(records(header(lied), lied))
+    assert [fault.batch for fault in decode([(header(left), left), (header(lied), lied)]).faults] == [1]

@@ -138,3 +138,15 @@ def test_every_message_is_among_the_places_where_one_may_begin() -> None:
     assert set(starts) <= set(places(np.frombuffer(data, np.uint8)).tolist())
     assert len(places(np.frombuffer(noise, np.uint8))) == 0
     assert len(places(np.zeros(17, np.uint8))) == 0
+
+
+@pytest.mark.parametrize(("inside", "fits"), [(0, True), (3, True), (4, False)])
+def test_offsets_inside_a_wrapper_are_not_beyond_its_own(inside: int, fits: bool) -> None:
+    """In format 1 they are relative, and a consumer takes those beyond the wrapper's own as they are."""
+    packed = kb.compressed(message(inside, Row(b"v", time=5), 1), "gzip")
+    wrapper = message(3, Row(packed, time=5), 1, kb.CODECS["gzip"])
+    if not fits:
+        with pytest.raises(BadBatch, match="offsets up to 4 inside a message with offset 3"):
+            header(wrapper)
+        return
+    assert [record.offset for record in records(header(wrapper), wrapper)] == [3]

@@ -165,3 +165,11 @@ def test_a_stream_of_blocks_reads_no_further_than_it_is_asked_for() -> None:
         stream.take(1)
     short = _Stream([b"ab", b"c"])
     assert (short.take(2), short.take(5), short.take(1), short.at) == (b"ab", b"c", b"", 3)
+
+
+def test_the_end_of_an_lz4_stream_has_no_checksum() -> None:
+    """lz4-java refuses another one: a bit of the end block is as damaged as any other."""
+    plain = HEADER.pack(MAGIC, 0x15, 3, 3, xxh32([b"abc"], SEED)[0] & 0x0FFFFFFF) + b"abc"
+    assert list(decoded([plain + HEADER.pack(MAGIC, 0x15, 0, 0, 0)])) == [b"abc"]
+    with pytest.raises(Damaged, match="the end of its stream has a checksum"):
+        list(decoded([plain + HEADER.pack(MAGIC, 0x15, 0, 0, 1)]))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cklog.arrays import loops
 from cklog.budgets import Budgets
 from cklog.errors import OverBudget
 from cklog.parsers.tables import parquet_batches
@@ -90,3 +91,15 @@ def test_members_of_a_struct_that_is_null_are_no_values(tmp_path: Path, rows: li
     pq.write_table(pa.table({"txn": pa.array(rows, kind)}), path)
     (batch,) = batches_of(path, 512)
     assert batch.column("txn").to_pylist() == rows
+
+
+def test_a_row_group_that_arrow_finds_empty_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyarrow writes such files of nested columns and tiny pages, and cannot read them itself."""
+    monkeypatch.setattr(loops, "FEW_ROWS", -1)
+    kinds = pa.schema([("seq", pa.int64()), ("more", pa.list_(pa.int64()))])
+    path = tmp_path / "0.parquet"
+    rows = pa.Table.from_pylist([{"seq": 7, "more": [1]}], kinds)
+    pq.write_table(rows, path, data_page_size=1, write_batch_size=1)
+    with pa.OSFile(str(path)) as handle:
+        read = ParquetRows(handle, pq.read_metadata(path), str(path))
+        assert sum(batch.num_rows for batch in read.batches(0, 10)) == 0
