@@ -22,6 +22,9 @@ from tests.differential.verdicts import AGREE, WRONG, Decoder, Tally
 from tests.differential.worker import PLACE, REFERRING
 
 _CHUNK = 500
+_RESTARTED_EVERY = 40
+"""Chunks of one process: what libraries leave behind does not add up to its limit of memory."""
+
 _STUCK_SECONDS = 60
 """At one case for so long, a worker is ended."""
 
@@ -207,7 +210,9 @@ def _run_share(
             all_of_it = sums.tallies[decoder.name]
         for case, kind, detail in tally.wrong:
             told(f"{decoder.name}:{case}: {kind}: {detail.splitlines()[-1:]}")
-        if (first - cases.start) % (20 * _CHUNK) == 0:
+        if (end - cases.start) % (_RESTARTED_EVERY * _CHUNK) == 0:
+            for lane in lanes:
+                lane.end()
             seconds = time.monotonic() - began
             told(f"{decoder.name}: {all_of_it.cases} cases, {len(all_of_it.wrong)} wrong, {seconds:.0f} s")
     for lane in lanes:
