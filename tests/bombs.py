@@ -103,7 +103,8 @@ def sst(index: bytes, claimed: int | None = None) -> bytes:
         return varint(at) + varint(len(block))
 
     top = placed(index if claimed is None else varint(claimed) + index, 0 if claimed is None else 2)
-    handles = placed(sst_block([]), 0) + top
+    properties = placed(sst_block([(0, b"rocksdb.num.entries", b"\0")]), 0)
+    handles = placed(sst_block([(0, b"rocksdb.properties", properties)]), 0) + top
     return found + b"\x01" + handles.ljust(40, b"\0") + struct.pack("<I", 5) + bytes.fromhex("f7cff485b741e288")
 
 

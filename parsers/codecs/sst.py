@@ -38,8 +38,7 @@ _LEGACY_BYTES, _FOOTER_BYTES, _TRAILER_BYTES = 48, 53, 5
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
 _STRETCH_BYTES, _TWO_LEVELS = 4 << 20, 2
-_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
-_MASK = (1 << 32) - 1
+_U32, _U64, _MASK = struct.Struct("<I"), struct.Struct("<Q"), (1 << 32) - 1
 
 
 class SstFlaw(Exception):
@@ -95,8 +94,7 @@ def check_sst(read: Read, size: int, every_block: bool) -> SstCheck:
 
     Raises whatever `read` raises.
     """
-    table = _Table(read, size)
-    unchecked = ""
+    table, unchecked = _Table(read, size), ""
     flaw = None
     try:
         table.check_ends(every_block)
@@ -149,6 +147,8 @@ class _Table:
         """Check the properties, if there are any; read them where they are needed, for it takes most of the time."""
         handle = self._named.pop(b"rocksdb.properties", None)
         if handle is None:
+            if self._footer.version:  # RocksDB's tables had them before they had a version
+                raise SstFlaw(self._footer.metaindex.at, "its metaindex names no properties")
             return
         block, compression = self._block(handle, "properties")
         if not every_block and self._footer.version >= _DELTAS_FROM:

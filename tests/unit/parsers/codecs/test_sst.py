@@ -179,3 +179,20 @@ def test_what_is_added_to_checksums_is_not_0(tmp_path: Path) -> None:
     found = check(bytes(data)).flaw
     assert found is not None
     assert "0 for what is added to checksums" in found.why
+
+
+def test_a_table_without_properties_is_none_of_rocksdb(tmp_path: Path) -> None:
+    """It writes them into every table, and reads an index otherwise where they are not found."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "crc32c")))
+    name = data.rindex(b"rocksdb.properties")
+    ends = range(name, len(data) - 52)
+    starts = range(name, name - 200, -1)
+    sums = [(e, data[e : e + 4]) for e in ends]
+    at, end = next(
+        (s, e) for s in starts for e, stored in sums if stored == struct.pack("<I", masked_crc32c(bytes(data[s:e])))
+    )
+    data[name] = ord("t")
+    struct.pack_into("<I", data, end, masked_crc32c(bytes(data[at:end])))
+    found = check(bytes(data)).flaw
+    assert found is not None
+    assert (found.at, found.why) == (at, "its metaindex names no properties")
