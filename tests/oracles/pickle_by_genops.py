@@ -40,7 +40,7 @@ def by_genops(data: bytes, start: int = 0, keys: frozenset[str] | None = None) -
             if step is None:
                 return Read("refused", here, why=opcode.name)
             if not _is_written_so(opcode.name, data[here + 1 : behind - 1], argument, len(data) - behind):
-                return Read("cut" if opcode.name == "FRAME" and argument <= sys.maxsize else "refused", here)
+                return Read("cut" if opcode.name == "FRAME" and int(argument or 0) <= sys.maxsize else "refused", here)
             step(machine, argument)
             here = behind
     except Stop as stop:
