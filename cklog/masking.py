@@ -23,6 +23,10 @@ _OPTION = rf"({_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)"
 _URI = r"([a-z][a-z0-9+.-]{0,30})://[^\s\"]*"
 _IN_PATH = rf"(;{_NAME})=[^;&?#]+"
 _IN_QUERY = rf"([?&;#][a-z0-9_.%-]{{0,40}}?{_NAME})=[^&]+"
+_AFTER_SPACE = rf"([?&][a-z0-9_.%-]{{0,40}}?{_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^&\s\"']+)"
+"""A parameter of a URI whose path has a space or a quote: nobody can tell where such a URI ends."""
+
+_NOT_OF_FILES = r"(?<!file)://"
 _PARAMETER = rf"[?&;#][a-z0-9_.%-]{{0,40}}?{_NAME}="
 _OF_FILES = frozenset({"file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "wasb", "wasbs"})
 """Schemes of places whose paths are names of files: a `;` in them begins no parameter."""
@@ -41,9 +45,14 @@ def masked(text: str) -> str:
     ('s3://me:***@b/x?secret_key=***&region=x', 'sc://h:15002/;token=***;user_id=me')
     >>> masked("s3://me:p/w@b"), masked("hdfs://h:8020/me@x"), masked("s3://b/token=abc/chk-1"), masked("token=abc")
     ('s3://me:***@b', 'hdfs://h:8020/me@x', 's3://b/token=abc/chk-1', 'token=abc')
+    >>> masked("s3://b/my dir?secret_key=abc&region=x"), masked("file:///what?token=abc/chk-1")
+    ('s3://b/my dir?secret_key=***&region=x', 'file:///what?token=abc/chk-1')
     """
     if "://" in text:
         text = _compiled(_URI).sub(_masked_uri, _compiled(_USER).sub(rf"\1:{_HIDDEN}@", text))
+        if found := _compiled(_NOT_OF_FILES).search(text):
+            rest = _compiled(_AFTER_SPACE).sub(rf"\1={_HIDDEN}", text[found.end() :])
+            text = text[: found.end()] + rest
     return _compiled(_OPTION).sub(rf"\1={_HIDDEN}", text) if _JAAS in text else text
 
 

@@ -105,7 +105,8 @@ def replay_of(
     """
     logged, findings, inputs = _logged(reader, channels, ranges, as_of)
     stored, more, used = _stored(reader, evidence, line, as_of)
-    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
+    damaged = next((place.path for f in findings if f.id in DAMAGE for place in f.where), "")
+    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored, damaged)
     return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
 
 

@@ -121,7 +121,7 @@ def test_verbose_on_a_terminal_has_the_lines_and_the_bar() -> None:
 
 
 def test_names_from_the_input_do_nothing_to_the_terminal(tmp_path: Path) -> None:
-    hostile = "listing a\x1b[2Jb\nc [red]d[/red] ?secret_key=x"
+    hostile = "listing s3://a\x1b[2Jb\nc [red]d[/red] ?secret_key=x"
     read, write = os.pipe()
     bar = Bar(write, False)
     bar.show(Stage(hostile, "files", None))

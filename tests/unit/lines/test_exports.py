@@ -167,19 +167,20 @@ SINK = {"operator": "sink", "checkpoint": 1, "received": {"src/0->sink/0": 2}}
 
 @pytest.mark.parametrize("output", [False, True])
 def test_what_cannot_be_written_of_a_run_has_the_exit_code_of_its_line(output: bool, tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "a.jsonl").write_text(f"{json.dumps(SRC)}\n{json.dumps(SINK)}\n{{torn")
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "checkpoints" / "a.jsonl").write_text(f"{json.dumps(SRC)}\n{json.dumps(SINK)}\n{{torn")
     plan = tmp_path / "plan.csv"
     more = ("-o", plan) if output else ()
-    line = cklog("replay", tmp_path)
-    ended = cklog("replay", tmp_path, "--format", "kafka-csv", *more)
+    line = cklog("replay", run)
+    ended = cklog("replay", run, "--format", "kafka-csv", *more)
     assert (ended.code, ended.out) == (line.code, "") == (4, "")
     assert not plan.exists()
     told = ended.err.splitlines()
     assert told[0] == "nothing is written: t-0 resumes at its start, for which kafka-csv has no word"
     assert [one.split("]")[0] for one in told[1:]] == ["warning: [torn-tail"]
-    assert cklog("replay", tmp_path, "--format", "kafka-csv", *more, "-q").err == ""
-    assert cklog("replay", tmp_path, "--format", "kafka-csv", "--topic", "typo").code == 2
+    assert cklog("replay", run, "--format", "kafka-csv", *more, "-q").err == ""
+    assert cklog("replay", run, "--format", "kafka-csv", "--topic", "typo").code == 2
 
 
 def test_a_run_without_a_source_has_the_exit_code_of_its_line() -> None:
