@@ -8,13 +8,11 @@ Every child process is started here (a test forbids `subprocess` elsewhere), wit
 that only an administrator can write to.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
 
-TYPE_CHECKING = False  # as `typing` has it; this module is imported before all others
+TYPE_CHECKING = False  # as `typing` has it; nothing is imported here that Python has not loaded, not even `__future__`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from subprocess import CompletedProcess, Popen
@@ -34,8 +32,10 @@ def remove_working_directory() -> None:
     """Remove the working directory from the import path of this process, if `-m` or `PYTHONPATH` put it there.
 
     A directory that `PYTHONPATH` names with a relative path is removed, too: what it means depends on where cklog is
-    started.
+    started. A relative `PYTHONPYCACHEPREFIX` is not used from here on.
     """
+    if sys.pycache_prefix and not os.path.isabs(sys.pycache_prefix):
+        sys.pycache_prefix = None
     relative = [path for path in _entries("PYTHONPATH") if not os.path.isabs(path)]
     try:
         untrusted = {"", *map(os.path.abspath, relative)}
@@ -50,7 +50,7 @@ def remove_directory_of_module_run() -> None:
         del sys.path[0]
 
 
-def child_environment(import_path: Iterable[str] | None = None) -> dict[str, str]:
+def child_environment(import_path: "Iterable[str] | None" = None) -> dict[str, str]:
     """Return the environment for a child process: this process's, without paths that depend on where it was started.
 
     `import_path`: directories for `PYTHONPATH`; by default the absolute ones that are in it.
@@ -73,7 +73,9 @@ def own_import_path() -> list[str]:
     return [*dict.fromkeys([path for path in sys.path if os.path.isabs(path)] + [package])]
 
 
-def start_process(command: Sequence[str], import_path: Iterable[str] | None = None, **options: Any) -> Popen[bytes]:
+def start_process(
+    command: "Sequence[str]", import_path: "Iterable[str] | None" = None, **options: "Any"
+) -> "Popen[bytes]":
     """Start a child process outside the working directory; `options` are those of `subprocess.Popen`.
 
     Raises
@@ -85,12 +87,14 @@ def start_process(command: Sequence[str], import_path: Iterable[str] | None = No
     return subprocess.Popen(command, cwd=NEUTRAL_DIRECTORY, env=child_environment(import_path), **options)
 
 
-def start_python(arguments: Sequence[str], import_path: Iterable[str] | None = None, **options: Any) -> Popen[bytes]:
+def start_python(
+    arguments: "Sequence[str]", import_path: "Iterable[str] | None" = None, **options: "Any"
+) -> "Popen[bytes]":
     """Start a Python process that looks for modules in installed places only; see `start_process`."""
     return start_process([sys.executable, "-P", *arguments], import_path, **options)
 
 
-def run_process(command: Sequence[str], seconds: float | None = None) -> CompletedProcess[str]:
+def run_process(command: "Sequence[str]", seconds: float | None = None) -> "CompletedProcess[str]":
     """Run a program to its end outside the working directory, and capture what it prints.
 
     `seconds`: how long it may take; None: as long as it takes.
@@ -111,7 +115,7 @@ def run_process(command: Sequence[str], seconds: float | None = None) -> Complet
         raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), program[0]) from None
 
 
-def run_on_terminal(command: Sequence[str], text: bytes, defaults: Mapping[str, str]) -> None:
+def run_on_terminal(command: "Sequence[str]", text: bytes, defaults: "Mapping[str, str]") -> None:
     """Run a program of the user's, such as a pager, in the user's directory; `defaults` are variables not set yet.
 
     Raises
@@ -123,7 +127,7 @@ def run_on_terminal(command: Sequence[str], text: bytes, defaults: Mapping[str, 
     subprocess.run(_require_program(command), input=text, env={**defaults, **os.environ}, check=False)
 
 
-def _require_program(command: Sequence[str]) -> list[str]:
+def _require_program(command: "Sequence[str]") -> list[str]:
     """Return a command with the absolute path of its program; raise `FileNotFoundError` if there is no such program."""
     program = find_program(command[0]) if command else None
     if program is None:

@@ -181,6 +181,8 @@ def told_error(error: BaseException) -> CklogError:
         return OverBudget("memory ran out, it seems: a library failed and did not say why")
     if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
         return OverBudget("no thread could be started: this user's memory or number of processes is at its limit")
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_directory():
+        return Unreadable("the working directory no longer exists", "change to a directory that exists")
     if isinstance(error, OSError) and error.errno is not None:
         named = error.filename if isinstance(error.filename, str) else first_line(error)
         return Unreadable(f"{named}: {reason(error)}", "ask again as a user who may read it")
@@ -338,6 +340,14 @@ def is_inside(path: str, real_root: str) -> bool:
     """Return whether a path, with every link in it followed, lies in a folder that is given without links."""
     real = os.path.realpath(path)
     return real == real_root or real.startswith(real_root.rstrip("/") + "/")
+
+
+def _has_working_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _identity(folder: str) -> tuple[int, int]:

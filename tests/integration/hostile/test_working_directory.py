@@ -67,11 +67,33 @@ def test_sweep_workers_in_a_hostile_directory_run_no_canary(hostile: HostileDire
     assert hostile.canaries_run() == set()
 
 
-def test_running_the_module_in_a_hostile_directory_runs_no_canary(hostile: HostileDirectory) -> None:
+def test_running_the_module_in_a_hostile_directory_imports_nothing_more(hostile: HostileDirectory) -> None:
+    own = [sys.executable, "-P", "-c", "import runpy, sys; print(*sys.modules)"]
+    for name in subprocess.run(own, capture_output=True, text=True, check=True).stdout.split():
+        (hostile.path / f"{name}.py").unlink(missing_ok=True)  # without -P, Python itself may import it first
     command = [sys.executable, "-m", "cklog", "inspect", RUN]
     ended = subprocess.run(command, cwd=hostile.path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert hostile.canaries_run() == set()
+
+
+def test_compiled_modules_of_the_working_directory_are_not_loaded(hostile: HostileDirectory) -> None:
+    ran = hostile.run(
+        [["recovery-line", RUN]],
+        before="import sys; assert sys.pycache_prefix; from cklog.isolation import *; remove_working_directory(); "
+        "assert sys.pycache_prefix is None",
+        environment={"PYTHONPYCACHEPREFIX": "compiled", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert ran.codes == [0]
+
+
+def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
+    run = "import os, sys; os.rmdir(os.getcwd()); sys.argv[0] = 'cklog'; from cklog.commands import main; main()"
+    command = [sys.executable, "-P", "-c", run, "recovery-line", "."]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 5
+    hint = "change to a directory that exists"
+    assert ended.stderr == f"cklog: the working directory no longer exists\nhint: {hint}\n"
 
 
 @pytest.mark.parametrize("entry", ["", ".", "../here"])
