@@ -81,7 +81,7 @@ class Driver:
         options = f"{conf.get(_JAVA_OPTIONS, '')} -XX:-UsePerfData"
         if "-Djava.io.tmpdir=" not in options:
             options += f" -Djava.io.tmpdir={self._folders[0]}"
-        given = SparkConf().setAll([*{**absolute_paths(conf), _JAVA_OPTIONS: options.strip()}.items()])
+        given = SparkConf().setAll([*{**conf, _JAVA_OPTIONS: options.strip()}.items()])
         said, sink = os.pipe()
         words = _Words(said, 2 if told else None, self._give_up)
         words.start()
@@ -213,7 +213,8 @@ def _environment_of_jvm(folders: list[str]) -> Iterator[None]:
     before, temporary = dict(os.environ), tempfile.tempdir
     safe = child_environment()
     paths = {name: os.path.abspath(safe[name]) for name in _DIRECTORIES if safe.get(name)}
-    _replace_environment({"SPARK_HOME": spark_home(), **safe, **paths, _LOCAL_DIRS: ",".join(folders)})
+    home = paths.get("SPARK_HOME") or spark_home()
+    _replace_environment({**safe, **paths, "SPARK_HOME": home, _LOCAL_DIRS: ",".join(folders)})
     tempfile.tempdir = folders[0]
     try:
         yield

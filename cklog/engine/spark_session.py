@@ -16,7 +16,7 @@ from typing import Any
 from cklog.endings import temporary_folder
 from cklog.engine.patience import require_listener, within
 from cklog.engine.shipping import ship
-from cklog.engine.spark_driver import Driver
+from cklog.engine.spark_driver import Driver, absolute_paths
 from cklog.engine.spark_errors import cause_of
 from cklog.errors import EngineError
 from cklog.isolation import find_program, run_process
@@ -83,6 +83,7 @@ class StartedSession:
     def __init__(self, options: SparkOptions) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         self._options = options
+        self._conf = dict(options.conf) if _is_server(options.remote) else absolute_paths(dict(options.conf))
         self._driver: Driver | None = None
         self._held = ExitStack()
         self.spoken: list[str] = []
@@ -143,7 +144,7 @@ class StartedSession:
             _require_java()
         master = options.master or f"local[{os.cpu_count() or 1},4]"
         own = {"spark.app.name": "cklog", "spark.master": master, "spark.executorEnv.PYTHONSAFEPATH": "1"}
-        conf = {**own, **_QUIET, **(_ON_ONE_MACHINE if local else {}), **dict(options.conf)}
+        conf = {**own, **_QUIET, **(_ON_ONE_MACHINE if local else {}), **self._conf}
 
         def launched() -> Any:
             self._launch(conf)
@@ -165,12 +166,12 @@ class StartedSession:
     def _connected(self) -> Any:
         """Connect to the Spark Connect server that `--remote` names; `local[N]` starts one."""
         options = self._options
-        conf = dict(options.conf)
+        conf = self._conf
 
         def connected() -> Any:
             from pyspark.sql import SparkSession
 
-            if options.remote.startswith("local"):
+            if not _is_server(options.remote):
                 self._launch({"spark.master": options.remote, **conf})
             builder = SparkSession.builder.remote(options.remote)
             for key, value in conf.items():
@@ -188,7 +189,7 @@ class StartedSession:
             return session
 
         _require_connect_client(options.remote)
-        if options.remote.startswith("local"):
+        if not _is_server(options.remote):
             _require_java()
         require_listener(options.remote, options.timeout)
         try:
@@ -198,6 +199,11 @@ class StartedSession:
             raise
         except Exception as error:  # grpc raises its own kinds; the user needs one line
             raise EngineError(f"{options.remote}: {cause_of(error)}", "is the Connect server up?") from error
+
+
+def _is_server(remote: str) -> bool:
+    """Return whether `--remote` names a running Connect server; `local[N]` is one that this process starts."""
+    return bool(remote) and not remote.startswith("local")
 
 
 def _give_up_after(session: Any, seconds: float) -> None:

@@ -1,0 +1,51 @@
+"""Settings of a session: relative paths mean the directory in which cklog was started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.engine import spark_session
+from cklog.engine.spark_driver import absolute_paths
+from cklog.engine.spark_session import SparkOptions, StartedSession
+
+pyspark = pytest.importorskip("pyspark")
+
+GIVEN = (("spark.jars", "a.jar,s3://b/c.jar,/d.jar"), ("spark.driver.extraClassPath", "lib:/e"), ("spark.x", "rel"))
+
+
+class Builder:
+    """A builder of sessions that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+
+    def remote(self, url: str) -> Builder:
+        return self
+
+    def config(self, key: str, value: str) -> Builder:
+        self.settings[key] = value
+        return self
+
+    def getOrCreate(self) -> Any:
+        return object()
+
+
+def test_relative_paths_reach_spark_as_absolute_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    builder, launched = Builder(), dict[str, str]()
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
+    monkeypatch.setattr(spark_session, "_require_java", lambda: None)
+    monkeypatch.setattr(StartedSession, "_launch", lambda self, conf: launched.update(conf))
+    StartedSession(SparkOptions(conf=GIVEN))
+    wanted = {
+        "spark.jars": f"{tmp_path}/a.jar,s3://b/c.jar,/d.jar",
+        "spark.driver.extraClassPath": os.pathsep.join((f"{tmp_path}/lib", "/e")),
+        "spark.x": "rel",
+    }
+    assert absolute_paths(dict(GIVEN)) == wanted
+    assert wanted.items() <= builder.settings.items()
+    assert wanted.items() <= launched.items()
