@@ -32,7 +32,8 @@ _OF_FILES = frozenset({"file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss",
 """Schemes of places whose paths are names of files: a `;` in them begins no parameter."""
 
 _JAAS = "LoginModule"
-"""What the class is called whose options follow: Kafka's passwords are written so."""
+_JAAS_ENTRY = r"(?s:LoginModule\s+(?:required|requisite|sufficient|optional)\s.*)"
+"""An entry of JAAS: a class, a flag and options. Kafka's passwords are written so."""
 
 
 def masked(text: str) -> str:
@@ -53,7 +54,7 @@ def masked(text: str) -> str:
         if found := _compiled(_NOT_OF_FILES).search(text):
             rest = _compiled(_AFTER_SPACE).sub(rf"\1={_HIDDEN}", text[found.end() :])
             text = text[: found.end()] + rest
-    return _compiled(_OPTION).sub(rf"\1={_HIDDEN}", text) if _JAAS in text else text
+    return _compiled(_JAAS_ENTRY).sub(_masked_entry, text) if _JAAS in text else text
 
 
 def masked_options(text: str) -> str:
@@ -78,6 +79,10 @@ def _has_secret_in_uri(text: str) -> bool:
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern when a text needs it: most commands print none that does, and start faster."""
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+def _masked_entry(found: re.Match[str]) -> str:
+    return _compiled(_OPTION).sub(rf"\1={_HIDDEN}", found[0])
 
 
 def _masked_uri(found: re.Match[str]) -> str:

@@ -62,6 +62,7 @@ NONE = [
     "kafka://one:9092,two:9092/topic@1",
     "s3://arn:aws:s3:eu-central-1:1:accesspoint/run@1",
     "file:///C:/run@1",
+    "LoginModule password=abc",
     "keys=3",
 ]
 
