@@ -59,6 +59,7 @@ def read_told(path: str) -> Told:
     most = budgets().file
     try:
         if path == STDIN:
+            note_named("/dev/stdin")
             data = sys.stdin.buffer.read(most + 1)
         else:
             note_named(path)

@@ -20,10 +20,9 @@ def require_place(path: str) -> None:
     ------
     OutputError : it is a directory, or in no directory
     """
-    place = os.path.realpath(path)
-    if os.path.isdir(place):
+    if os.path.isdir(path):
         raise OutputError(f"{path}: {os.strerror(errno.EISDIR)}")
-    if not os.path.isdir(os.path.dirname(place)):
+    if not os.path.exists(path) and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise OutputError(f"{path}: {os.strerror(errno.ENOENT)}")
 
 
@@ -38,7 +37,7 @@ def write_file(path: str, content: bytes) -> None:
     """
     place = os.path.realpath(path)
     try:
-        there = os.stat(place)
+        there = os.stat(path)  # a pipe of this process, such as /dev/stdout, has no other name
     except FileNotFoundError:
         mode = 0o666 & ~_umask()
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,6 +152,27 @@ def test_files_of_lines_marks_and_answers_are_input(tmp_path: Path) -> None:
     refused(["retention", run, "--marked", marks], marks)
     refused(["verify", SAMPLES / FLINK, "--from-log", log], log)
     refused(["retention", SAMPLES / FLINK, "--job-log", log, "--window", "7d", "--now", "2026-01-01"], log)
+
+
+def test_an_answer_that_is_read_from_stdin_is_input(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    shutil.copyfile(SAMPLES / "domino-cycle" / "expected.json", answer)
+    before = answer.read_bytes()
+    command = [sys.executable, "-m", "cklog", "diff", "-", str(SAMPLES / "domino-cycle"), "-o", str(answer)]
+    with answer.open("rb") as file:
+        ended = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
+    assert (ended.returncode, "this would change the input" in ended.stderr) == (73, True)
+    assert answer.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open files")
+def test_an_answer_goes_into_a_pipe_that_a_shell_has_opened() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as answer:
+        ended = cklog("recovery-line", SAMPLES / "domino-cycle", "--brief", "-o", f"/dev/fd/{write}")
+        os.close(write)
+        assert (ended.code, ended.out) == (0, "")
+        assert b"Restart" in answer.read()
 
 
 def test_annotated_results_go_to_a_folder_outside_path(tmp_path: Path) -> None:
