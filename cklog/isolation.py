@@ -50,6 +50,14 @@ def remove_directory_of_module_run() -> None:
         del sys.path[0]
 
 
+def remove_relative_entries(variable: str) -> None:
+    """Remove from a path variable what depends on the working directory; an empty entry stands for that directory."""
+    found = os.pathsep.join(entry for entry in _entries(variable) if os.path.isabs(entry))
+    os.environ.pop(variable, None)
+    if found:
+        os.environ[variable] = found
+
+
 def child_environment(import_path: "Iterable[str] | None" = None) -> dict[str, str]:
     """Return the environment for a child process: this process's, without paths that depend on where it was started.
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from cklog.errors import UsageError, first_line
+from cklog.isolation import remove_relative_entries
 from cklog.stores.deadlines import run_within
 from cklog.stores.options import Settings
 from cklog.stores.patience import TRIES, NotServed, Patience
@@ -101,6 +102,7 @@ def _opened(uri: str, settings: Settings) -> Any:
         return fs.AzureFileSystem(account, **options)
     if settings.kind == "hdfs":
         _refuse_library_of_working_directory()
+        remove_relative_entries("CLASSPATH")  # of the JVM that Hadoop's library starts in this process
     return fs.FileSystem.from_uri(uri.partition("?")[0] + "/")[0]
 
 

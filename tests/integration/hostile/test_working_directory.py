@@ -14,6 +14,7 @@ import pytest
 from tests.canaries import HostileDirectory, hostile_directory
 from tests.conftest import REPOSITORY, SAMPLES, why_no_spark
 from tests.golden.cases import CASES
+from tests.program import cklog
 
 RUN = str(SAMPLES / "uncoordinated-join")
 MORE = (
@@ -121,10 +122,20 @@ def test_programs_are_not_taken_from_a_relative_entry_of_path(
 
 
 def test_hadoop_library_of_the_working_directory_is_refused(hostile: HostileDirectory) -> None:
-    command = [sys.executable, "-m", "cklog", "inspect", "hdfs://localhost:1/run"]
+    command = [sys.executable, "-P", "-m", "cklog", "inspect", "hdfs://localhost:1/run"]
     ended = subprocess.run(command, cwd=hostile.path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "would load libhdfs.so from the working directory" in ended.stderr
+
+
+@pytest.mark.parametrize(("given", "kept"), [(":/opt/a.jar:lib/*:/opt/b", "/opt/a.jar:/opt/b"), (":.", None)])
+def test_hadoop_classes_of_the_working_directory_are_not_searched(
+    given: str, kept: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLASSPATH", given)
+    assert cklog("inspect", "hdfs://localhost:1/run").code == 66
+    assert os.environ.get("CLASSPATH") == kept
 
 
 def test_iceberg_catalogs_are_not_taken_from_the_working_directory(hostile: HostileDirectory) -> None:
