@@ -268,6 +268,8 @@ _DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "JAVA_HOME", "HADOOP_HOME", "HAD
 _PATH_SETTINGS = {
     **dict.fromkeys(("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"), ","),
     **dict.fromkeys(("spark.driver.extraClassPath", "spark.driver.extraLibraryPath"), os.pathsep),
-    **dict.fromkeys(("spark.eventLog.dir", "spark.sql.warehouse.dir", "spark.kubernetes.driver.podTemplateFile"), ","),
+    **dict.fromkeys(("spark.eventLog.dir", "spark.sql.warehouse.dir", "spark.jars.ivy", "spark.jars.ivySettings"), ","),
+    **dict.fromkeys(("spark.kerberos.keytab", "spark.metrics.conf"), ","),
+    **dict.fromkeys((f"spark.kubernetes.{who}.podTemplateFile" for who in ("driver", "executor")), ","),
 }
 """Settings that hold paths of this machine, with what stands between several."""

@@ -14,7 +14,12 @@ from cklog.engine.spark_session import SparkOptions, StartedSession
 
 pyspark = pytest.importorskip("pyspark")
 
-GIVEN = (("spark.jars", "a.jar,s3://b/c.jar,/d.jar"), ("spark.driver.extraClassPath", "lib:/e"), ("spark.x", "rel"))
+GIVEN = (
+    ("spark.jars", "a.jar,s3://b/c.jar,/d.jar"),
+    ("spark.driver.extraClassPath", "lib:/e"),
+    ("spark.kubernetes.executor.podTemplateFile", "pod.yaml"),
+    ("spark.x", "rel"),
+)
 
 
 class Builder:
@@ -44,6 +49,7 @@ def test_relative_paths_reach_spark_as_absolute_ones(tmp_path: Path, monkeypatch
     wanted = {
         "spark.jars": f"{tmp_path}/a.jar,s3://b/c.jar,/d.jar",
         "spark.driver.extraClassPath": os.pathsep.join((f"{tmp_path}/lib", "/e")),
+        "spark.kubernetes.executor.podTemplateFile": f"{tmp_path}/pod.yaml",
         "spark.x": "rel",
     }
     assert absolute_paths(dict(GIVEN)) == wanted
