@@ -86,8 +86,12 @@ def _masked_entry(found: re.Match[str]) -> str:
 
 
 def _masked_uri(found: re.Match[str]) -> str:
-    """Return a URI without the secrets among its parameters; one in single quotes ends with them."""
-    uri, rest = found[0], ""
+    """Return a URI without the secrets among its parameters; one in single quotes ends with them.
+
+    A colon at its end is the sentence's, as in "sc://host/;token=abc: connection refused".
+    """
+    uri, rest = found[0].removesuffix(":"), ""
+    colon = found[0][len(uri) :]
     if found.string[found.start() - 1 : found.start()] == "'":
         uri, quote, rest = uri.partition("'")
         rest = quote + rest
@@ -95,4 +99,4 @@ def _masked_uri(found: re.Match[str]) -> str:
     path, query = (uri, "") if end is None or found[1].lower() == "file" else (uri[: end.start()], uri[end.start() :])
     if found[1].lower() not in _OF_FILES:
         path = _compiled(_IN_PATH).sub(rf"\1={_HIDDEN}", path)
-    return path + _compiled(_IN_QUERY).sub(rf"\1={_HIDDEN}", query) + rest
+    return path + _compiled(_IN_QUERY).sub(rf"\1={_HIDDEN}", query) + rest + colon

@@ -73,6 +73,12 @@ def answer(text: str) -> Answer[object]:
     return Answer(command="inspect", verdict="findings", exit_code=3, inputs=(), findings=(found,), result=runs)
 
 
+@pytest.mark.parametrize("before", ["", "'"])
+@pytest.mark.parametrize("uri", ["sc://host:15002/;token=", "s3://bucket/run?secret_key="])
+def test_a_colon_after_a_uri_stays(uri: str, before: str) -> None:
+    assert masked(f"{before}{uri}hunter2{before}: refused") == f"{before}{uri}***{before}: refused"
+
+
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("form", [form for form in FORMATS if form not in ("kv", "env")])
 def test_no_format_shows_one_and_each_stays_what_it_is(form: str, secret: str) -> None:
