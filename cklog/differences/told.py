@@ -50,7 +50,7 @@ def read_told(path: str) -> Told:
 
     Raises
     ------
-    NotFound : no such file
+    NotFound : no such file, or stdin is closed
     Unreadable : it may not be read
     CorruptInput : it holds no answer of cklog, or one of another version
     OverBudget : it is longer, or nests deeper, than any answer that is read
@@ -59,6 +59,8 @@ def read_told(path: str) -> Told:
     most = budgets().file
     try:
         if path == STDIN:
+            if sys.stdin is None:
+                raise NotFound("stdin is closed", _HINT)
             note_named("/dev/stdin")
             data = sys.stdin.buffer.read(most + 1)
         else:

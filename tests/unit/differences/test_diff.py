@@ -217,6 +217,13 @@ def test_one_answer_may_come_from_stdin(
     assert cklog("diff", "-", "-").code == 2
 
 
+def test_a_closed_stdin_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    ended = cklog("diff", "-", SAMPLES / "domino-cycle")
+    assert ended.code == 66
+    assert ended.err.startswith("cklog: stdin is closed\n")
+
+
 HOSTILE: dict[str, tuple[bytes, int]] = {
     "nothing": (b"", 65),
     "text": (b"restart at 7", 65),
