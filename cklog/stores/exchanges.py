@@ -124,13 +124,20 @@ class Answer:
         """
         self._connection.expect(deadline, most)
         got = 0
-        while part := self._response.read(_READ_BYTES):
+        while part := self._piece():
             got += len(part)
             if got > most:
                 raise NotServed(errno.EIO, "the store sends more than was requested")
             yield part
         if self._response.length:
             raise http.client.IncompleteRead(b"", self._response.length)
+
+    def _piece(self) -> bytes:
+        """Read the next bytes of the body, b"" at its end."""
+        try:
+            return self._response.read(_READ_BYTES)
+        except ValueError:  # `http.client` takes a minus in the size of a chunk, and then cannot read so many bytes
+            raise NotServed(errno.EIO, "the store's answer has a chunk whose size is no size") from None
 
     def read(self, most: int, deadline: Deadline) -> bytes:
         """Return the whole body, of at most so many bytes."""
