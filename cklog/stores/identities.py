@@ -84,14 +84,14 @@ class Identity:
         """Look for keys where they are said, then where roles have them."""
         role = self._settings.get("role_arn")
         settings = settings_of("s3://", {}, captured_environment()) if role else self._settings
-        keys = _given(settings) or _of_process(settings, deadline) or self._of_role(deadline)
+        keys = _given(settings) or _of_process(settings, deadline) or self._of_role(settings, deadline)
         if not role:
             return keys
         query = {"Action": "AssumeRole", "RoleArn": role, "RoleSessionName": "cklog", "Version": "2011-06-15"}
         query |= {"ExternalId": external} if (external := self._settings.get("external_id")) else {}
         return self._of_tokens(query, keys, deadline)
 
-    def _of_role(self, deadline: Deadline) -> Keys:
+    def _of_role(self, settings: Settings, deadline: Deadline) -> Keys:
         """Return the keys of the role of this job, container or machine."""
         get = os.environ.get
         if (file := get("AWS_WEB_IDENTITY_TOKEN_FILE")) and (role := get("AWS_ROLE_ARN")):
@@ -106,6 +106,14 @@ class Identity:
             file = get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
             token = _file_text(file) if file else get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
             return _of_json(_ask(full, {"Authorization": token} if token else {}, deadline))
+        if source := settings.get("keys_from"):
+            profile = settings.get("profile") or "default"
+            command = f"credential_process = aws configure export-credentials --profile {profile}"
+            raise NotServed(
+                errno.EACCES,
+                f"no credentials: profile {profile} gets its keys from {source}, which cklog does not ask. "
+                f"Add this line to the profile: {command}",
+            )
         if (get("AWS_EC2_METADATA_DISABLED") or "").lower() != "true" and (keys := self._of_machine(deadline)):
             return keys
         raise NotServed(errno.EACCES, "no credentials: no keys, no profile that has some, and no role of this machine")

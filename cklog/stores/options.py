@@ -34,6 +34,14 @@ SECRETS = frozenset(
 )
 """Keys whose values are never shown."""
 
+_KEYS_FROM = {
+    "sso_session": "AWS SSO",
+    "sso_start_url": "AWS SSO",
+    "login_session": "`aws login`",
+    "role_arn": "a role",
+}
+"""Where AWS's tools get the keys of a profile with such an entry; cklog does not ask there."""
+
 _ALIKE = {"gcs": "gs", "abfs": "abfss", "viewfs": "hdfs", "s3a": "s3", "s3n": "s3"}
 _ENVIRONMENT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "s3": {
@@ -222,8 +230,10 @@ def _with_profile(values: dict[str, str], environment: Mapping[str, str]) -> dic
                 found |= dict(parsed.items(one))
     if values.get("profile") and not found:
         raise UsageError(f"profile {name}: AWS's configuration has none of this name", f"looked for it in {home}")
+    found["keys_from"] = next((source for entry, source in _KEYS_FROM.items() if found.get(entry)), "")
     told = {"region": "region", "endpoint": "endpoint_url"}
     if not values.keys() & {"access_key", "anonymous", "role_arn"}:
         told |= {"access_key": "aws_access_key_id", "secret_key": "aws_secret_access_key"}
         told |= {"session_token": "aws_session_token", "credential_process": "credential_process"}
+        told |= {"keys_from": "keys_from"}
     return {key: found[theirs] for key, theirs in told.items() if found.get(theirs)} | values

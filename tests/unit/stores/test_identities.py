@@ -14,7 +14,7 @@ import pytest
 
 from cklog.stores.deadlines import Deadline
 from cklog.stores.identities import Identity, Keys
-from cklog.stores.options import Settings
+from cklog.stores.options import Settings, settings_of
 from cklog.stores.patience import NotServed
 
 LATER = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -183,3 +183,24 @@ def test_keys_are_asked_for_once_and_again_before_they_expire(
 def test_without_any_keys_nothing_is_sent(service: Service) -> None:
     with pytest.raises(NotServed, match="no credentials: no keys, no profile"):
         keys()
+
+
+@pytest.mark.parametrize(
+    ("entry", "source"),
+    [
+        ("sso_session = work", "AWS SSO"),
+        ("sso_start_url = https://x.example/start", "AWS SSO"),
+        ("login_session = arn:aws:iam::1:user/x", "`aws login`"),
+        ("role_arn = arn:aws:iam::1:role/x", "a role"),
+    ],
+)
+def test_a_profile_with_keys_that_cklog_cannot_get_says_how_aws_hands_them_over(
+    service: Service, tmp_path: Path, entry: str, source: str
+) -> None:
+    (tmp_path / "config").write_text(f"[profile work]\nregion = eu-west-1\n{entry}\n")
+    settings = settings_of("s3://b", {"profile": "work"}, {"AWS_CONFIG_FILE": str(tmp_path / "config")})
+    with pytest.raises(NotServed) as refused:
+        Identity(settings).keys(Deadline(5.0))
+    assert f"profile work gets its keys from {source}" in str(refused.value)
+    assert "credential_process = aws configure export-credentials --profile work" in str(refused.value)
+    assert not service.asked
