@@ -55,7 +55,8 @@ class Engines:
         least = ESTIMATED_ABOVE if options.spark_above is None else options.spark_above
         if options.engine == "auto" and size > least and not self._spark_is_lost:
             return _Auto(self)
-        if options.engine == "auto" and (options.verbose or options.master or options.remote):
+        wants_line = options.verbose or options.master or options.remote
+        if options.engine == "auto" and wants_line and not self._spark_is_lost:
             self._tell("local", f"{size >> 20} MiB to read")
         return self.local()
 

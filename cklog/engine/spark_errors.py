@@ -14,6 +14,7 @@ _JVM_GONE = re.compile(
     r"Py4JNetworkError|Answer from Java side is empty|Connection(Refused|Reset)Error"
     r"|\APy4JError: An error occurred while calling \S+\Z"  # a call that began, and of which Java said nothing more
 )
+_WARNING = re.compile(r"\s*WARNING: |\S+ \S+ WARN ")
 _NO_MODULE = re.compile(r"No module named '?([A-Za-z0-9_.]+)")
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+).*?(\d+\.\d+)", flags=re.DOTALL)
 
@@ -67,8 +68,10 @@ def cause_in_log(lines: list[str]) -> str:
 
     >>> cause_in_log(["warn", 'Exception in thread "main" java.io.IOException: No space left on device', " at a.B"])
     'java.io.IOException: No space left on device'
+    >>> cause_in_log(["WARNING: Using incubator modules: jdk.incubator.vector"])  # of one that was killed
+    ''
     """
-    told = [line.strip() for line in lines if line.strip()]
+    told = [line.strip() for line in lines if line.strip() and not _WARNING.match(line)]
     chain = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
     thrown = [re.sub(r'^Exception in thread "[^"]*" ', "", line) for line in told if line.startswith("Exception in ")]
     errors = [line for line in told if line.lower().startswith("error") or "No space left" in line]

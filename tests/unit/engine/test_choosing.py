@@ -218,11 +218,14 @@ class FakeSpark:
         ("sees nothing", "its workers could not read checkpoints/"),
     ],
 )
-def test_auto_answers_though_spark_does_not(does: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once: the scans after it do not try again."""
+@pytest.mark.parametrize("options", [(), ("--master", MASTER)])
+def test_auto_answers_though_spark_does_not(
+    does: str, why: str, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: the scans after it do not try again, and say nothing more."""
     local = cklog("recovery-line", JOIN, "--json", "--explain", "--engine", "local")
     fake = FakeSpark(monkeypatch, does)
-    auto = cklog("recovery-line", JOIN, "--json", "--explain", "--spark-above", "1")
+    auto = cklog("recovery-line", JOIN, "--json", "--explain", "--spark-above", "1", *options)
     assert (auto.code, auto.out) == (0, local.out)
     first, second = auto.err.splitlines()
     assert first.startswith("engine: spark (")
