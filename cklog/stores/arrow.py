@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from cklog.stores.bucket import Bucket
 from cklog.stores.files import Fetch, FileInfo
 from cklog.stores.listings import Listing
 from cklog.stores.patience import NotServed
-from cklog.stores.systems import served
+from cklog.stores.systems import open_system, served
 
 T = TypeVar("T")
 
@@ -20,11 +21,20 @@ T = TypeVar("T")
 class ArrowBucket(Bucket):
     """A bucket or container: its file system, opened when it is first needed."""
 
+    @functools.cached_property
+    def _arrow(self) -> Any:
+        return open_system(self._uri, self._settings, self._patience)
+
+    @property
+    def system(self) -> Any:
+        """The file system to write to: HDFS is one; object stores have none."""
+        return self._arrow if self._settings.kind == "hdfs" else super().system
+
     def listed(self, path: str) -> Listing:
         """Return all that lies below a path, as pyarrow tells it; one request for a thousand files."""
         chosen = fs.FileSelector(path, recursive=True, allow_not_found=True)
         base, found = path.rstrip("/") + "/", Listing()
-        for item in self._served(lambda: self.system.get_file_info(chosen)):
+        for item in self._served(lambda: self._arrow.get_file_info(chosen)):
             if not item.path.startswith(base):
                 raise NotServed(errno.EIO, "the listing names a file outside the place that was requested")
             if item.is_file:
@@ -35,7 +45,7 @@ class ArrowBucket(Bucket):
 
     def info(self, path: str) -> FileInfo:
         """Return what stands at a path."""
-        found = self._served(lambda: self.system.get_file_info([path])[0])
+        found = self._served(lambda: self._arrow.get_file_info([path])[0])
         if found.type == fs.FileType.NotFound:
             return FileInfo("nothing")
         return (
@@ -44,7 +54,7 @@ class ArrowBucket(Bucket):
 
     def fetcher(self, path: str, size: int | None) -> tuple[Fetch, int]:
         """Return what fetches ranges of a file, and its size, for which pyarrow asks once more."""
-        file = self._served(lambda: self.system.open_input_file(path))
+        file = self._served(lambda: self._arrow.open_input_file(path))
         known = _checked_size(self._served(file.size))
         if size is not None and size != known:
             raise NotServed(errno.ESTALE, f"it had {size} bytes when it was listed, and has {known} now")

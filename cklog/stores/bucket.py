@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from typing import Any
 
+from cklog.errors import OutputError
 from cklog.stores.files import Fetch, FileInfo
 from cklog.stores.listings import Listing
 from cklog.stores.options import Settings
@@ -36,12 +36,21 @@ class Bucket(ABC):
     def fetcher(self, path: str, size: int | None) -> tuple[Fetch, int]:
         """Return what fetches ranges of a file, and its size; if that is known, nothing is asked for before."""
 
-    @functools.cached_property
+    @property
     def system(self) -> Any:
-        """The file system of pyarrow, by which results are written."""
-        from cklog.stores.systems import open_system  # what reads of S3 by requests does not need it
+        """The file system to write to; object stores have none.
 
-        return open_system(self._uri, self._settings, self._patience)
+        pyarrow would write: it follows redirects of S3, token and all, and waits for other stores without a deadline.
+
+        Raises
+        ------
+        OutputError : it is an object store
+        """
+        place = self._uri.partition("?")[0]
+        raise OutputError(
+            f"{place}: cklog writes nothing to object stores",
+            "name a local folder, and copy it with the store's own tool",
+        )
 
     def inner(self, uri: str) -> str:
         """Return the path of a URI in the file system."""

@@ -96,7 +96,12 @@ _BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
 
 
 def file_system(path: str) -> tuple[Any, str]:
-    """Return the file system of a path or URI, and the path inside it."""
+    """Return the file system to write to at a path or URI, and the path inside it.
+
+    Raises
+    ------
+    OutputError : nothing is written there
+    """
     if is_local(path):
         return _local_file_system(), os.path.abspath(without_file_scheme(path))
     found = located(path)

@@ -7,7 +7,6 @@ in a thread of its own when that is over.
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import sys
 import time
@@ -22,7 +21,7 @@ from cklog.errors import UsageError, first_line
 from cklog.isolation import remove_relative_entries
 from cklog.stores.deadlines import run_within
 from cklog.stores.options import Settings
-from cklog.stores.patience import TRIES, NotServed, Patience
+from cklog.stores.patience import NotServed, Patience
 
 T = TypeVar("T")
 
@@ -59,31 +58,9 @@ def served(work: Callable[[], T], settings: Settings, patience: Patience) -> T:
         ) from None
 
 
-@functools.cache
-def _aws_region(bucket: str) -> str:
-    """Ask AWS where a bucket is."""
-    try:
-        return str(fs.resolve_s3_region(bucket))
-    except (OSError, pa.ArrowException):
-        return "us-east-1"
-
-
 def _opened(uri: str, settings: Settings) -> Any:
     """Open the file system of pyarrow that settings describe; nothing is asked of the store."""
     get, seconds = settings.get, settings.timeout
-    if settings.kind == "s3":
-        keys = ("access_key", "secret_key", "session_token", "role_arn", "external_id")
-        who = {"anonymous": True} if settings.anonymous else {key: get(key) for key in keys if get(key)}
-        bucket = uri.partition("?")[0].partition("://")[2].rpartition("@")[2]
-        return fs.S3FileSystem(
-            **who,
-            region=get("region") or ("us-east-1" if settings.endpoint else _aws_region(bucket)),
-            scheme=settings.scheme,
-            endpoint_override=settings.endpoint or None,
-            request_timeout=seconds / TRIES,
-            connect_timeout=seconds / TRIES,
-            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=TRIES),
-        )
     if settings.kind == "gs":
         return fs.GcsFileSystem(
             anonymous=settings.anonymous,

@@ -260,6 +260,19 @@ def test_stores_that_pyarrow_reads_are_given_up_as_well(kind: str, name: str) ->
     assert "c2VjcmV0c2VjcmV0" not in ended.err
 
 
+@pytest.mark.parametrize("kind", [*OTHERS, "s3"])
+def test_nothing_is_written_to_an_object_store_and_none_is_asked(kind: str) -> None:
+    """Writing would be pyarrow's, which follows redirects of S3 and waits for others without a deadline."""
+    uri, options = OTHERS.get(kind, (URI, []))
+    with hostile({}, BEHAVIOURS["307 to another port", "LIST"][0], "ALL", OVERDUE_SECONDS) as server:
+        words = server.words if kind == "s3" else ["--store", f"endpoint=http://127.0.0.1:{server.port}", *options]
+        ended = cklog("impact", SAMPLES / "odysseus-gap", "--annotate", f"{uri}/out", *words)
+    assert (ended.code, ended.out) == (73, "")
+    assert ended.err.startswith(f"cklog: {uri.rpartition('/')[0]}: cklog writes nothing to object stores\n")
+    assert not server.asked
+    assert not server.elsewhere
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*OTHERS, "s3"])
 def test_a_process_ends_while_a_call_hangs(kind: str) -> None:
