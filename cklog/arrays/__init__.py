@@ -4,6 +4,7 @@ Nothing here knows what a checkpoint is; what a number means is said where it is
 
 - `types`: names for the numpy arrays that the whole tree hands around
 - `blocks`: rows folded block by block while they are decoded
+- `buffers`: arrays that a decoder fills
 - `columns`: columns of Arrow tables as arrays of integers, masks and codes
 - `digraph`: directed graphs: what reaches what
 - `order`: sorting rows by several integers, and taking rows of a table
