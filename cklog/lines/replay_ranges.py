@@ -150,7 +150,7 @@ def replay_rows(
     islands: pa.Table | None,
     retained: Mapping[str, int],
     stored: Mapping[str, Sequence[StoredRange]],
-    damaged: str = "",
+    unread: bool = False,
 ) -> tuple[list[ReplayRange], list[Finding]]:
     """Return the replay ranges with what the channel logs hold of them, and findings on what is missing.
 
@@ -163,7 +163,7 @@ def replay_rows(
         if there are no logs
     retained : sequence number per channel below which the manifest says that nothing is kept
     stored : what checkpoints of the line hold, by channel; a range that they hold whole is there, log or no log
-    damaged : the first log of which a part could not be read, "" if there is none: what is missing may be in that part
+    unread : a part of the logs is damaged or cannot be read: what is missing may be in it
     """
     held = _islands_by_channel(islands)
     rows, findings = [], []
@@ -174,10 +174,10 @@ def replay_rows(
         for start, end in ranges.of(k):
             own = [piece for piece in stored.get(name, ()) if piece.start < end and piece.end > start]
             if own and not _missing_spans(start, end, 0, own):
-                row, found = _range_in_log(name, start, end, own, None, "")
+                row, found = _range_in_log(name, start, end, own, None, unread)
             else:
                 logged = pieces if islands is not None else None
-                row, found = _range_in_log(name, start, end, logged, retained.get(name), damaged)
+                row, found = _range_in_log(name, start, end, logged, retained.get(name), unread)
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
             findings += found
             again = (None, None)
@@ -198,7 +198,7 @@ def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
 
 
 def _range_in_log(
-    name: str, start: int, end: int, pieces: list[StoredRange] | None, low: int | None, damaged: str
+    name: str, start: int, end: int, pieces: list[StoredRange] | None, low: int | None, unread: bool
 ) -> tuple[ReplayRange, list[Finding]]:
     """Return what the log holds of one range of channel `name`, and findings on what it does not.
 
@@ -211,7 +211,7 @@ def _range_in_log(
         gaps = _missing_spans(start, end, low or 0, inside if pieces is not None else None)
         count = sum(_count_inside(piece, start, end, low or 0) for piece in inside)
         size = sum(piece.bytes for piece in inside)
-    findings = [_retention_hole(name, gap, start, end, "" if gap[1] <= (low or 0) else damaged) for gap in gaps]
+    findings = [_retention_hole(name, gap, start, end, unread and gap[1] > (low or 0)) for gap in gaps]
     copies = sum(piece.rows - (piece.end - piece.start) for piece in inside)
     if copies > 0:
         text = (
@@ -266,18 +266,20 @@ def _missing_spans(start: int, end: int, low: int, inside: list[StoredRange] | N
     return [*gaps, (at, end)] if at < end else gaps
 
 
-def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int, damaged: str) -> Finding:
-    gone, needed = numbered("message", gap[0], gap[1] - 1, "are"), numbered("message", start, end - 1)
-    if damaged:
-        text = (
-            f"{name}: {gone} not in the part of the log that can be read; {damaged} is damaged. In flight across the "
-            f"line, and to be replayed: {needed}. Find an intact copy of the log: without these messages the results "
-            "downstream will be wrong"
-        )
-        return Finding("retention-hole", "error", name, text)
+def where_missing(unread: bool) -> str:
+    """Say where messages are that no log was found to hold; `unread`: a file of the logs cannot be read.
+
+    >>> where_missing(False), where_missing(True)
+    ('gone from the log', 'gone from the log, or in a part of it that cannot be read')
+    """
+    return "gone from the log" + ", or in a part of it that cannot be read" * unread
+
+
+def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int, unread: bool) -> Finding:
+    missing, needed = numbered("message", gap[0], gap[1] - 1, "are"), numbered("message", start, end - 1)
     text = (
-        f"{name}: {gone} gone from the log. In flight across the line, and to be replayed: {needed}. Without "
-        "what is gone the results downstream will be wrong"
+        f"{name}: {missing} {where_missing(unread)}. In flight across the line, and to be replayed: {needed}. Without "
+        f"{'these' if unread else 'what is gone'} the results downstream will be wrong"
     )
     return Finding("retention-hole", "error", name, text)
 

@@ -23,7 +23,7 @@ from cklog.history.tokens import PreservedSpans, TokenLog
 from cklog.history.watermarks import UNBOUNDED
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import read_table
-from cklog.lines.replay_ranges import first_retained
+from cklog.lines.replay_ranges import first_retained, where_missing
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.wording import agreeing, among, many, numbered
@@ -148,6 +148,7 @@ def tuples_of(
     islands, findings, inputs = _read_logged(tables, reading, wanted)
     held = _runs_by_channel(islands, first_retained(tables.manifest))
     round_has_tuples = any(place == cut.place for place, _ in log.tuples)
+    unread = any(finding.id == "unreadable-file" for finding in findings)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
         kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if round_has_tuples else None)
@@ -158,7 +159,7 @@ def tuples_of(
         pieces = held.get(history.channels[k], [] if islands is not None and not own else None)
         ends = int(end[k]), int(cut.known[k])
         preserved.append(_preserved_tuples(_sender(history, k), history.channels[k], ends, pieces, own))
-        findings += _retention_holes(preserved[-1], pieces)
+        findings += _retention_holes(preserved[-1], pieces, unread)
     return Tuples(
         saved=tuple(saved),
         preserved=tuple(preserved),
@@ -264,7 +265,7 @@ def _runs_by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> d
     return {name: sorted(runs) for name, runs in held.items()}
 
 
-def _retention_holes(row: PreservedTuples, runs: list[LoggedRun] | None) -> list[Finding]:
+def _retention_holes(row: PreservedTuples, runs: list[LoggedRun] | None, unread: bool) -> list[Finding]:
     """Name what the source must send again and has not preserved."""
     gaps = [] if runs is None else without(row.from_, row.to, joined_spans((run.start, run.end) for run in runs))
     return [
@@ -272,8 +273,9 @@ def _retention_holes(row: PreservedTuples, runs: list[LoggedRun] | None) -> list
             "retention-hole",
             "error",
             row.channel,
-            f"{row.channel}: {numbered('message', a, b - 1, 'are')} gone from the log, sent after the checkpoint of "
-            f"{row.operator}/{row.subtask}, which cannot send again: without that the results downstream will be wrong",
+            f"{row.channel}: {numbered('message', a, b - 1, 'are')} {where_missing(unread)}, sent after the checkpoint "
+            f"of {row.operator}/{row.subtask}, which cannot send again: without that the results downstream will be "
+            "wrong",
         )
         for a, b in gaps
     ]

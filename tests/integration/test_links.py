@@ -241,3 +241,20 @@ def test_a_map_into_a_bucket_keeps_what_the_uri_says_of_it() -> None:
     assert root.resolve("file:///srv/ck/shared/1") == "s3://b/copy/shared/1?region=x"
     assert root.original("s3://b/copy/shared/1?region=x") == "file:///srv/ck/shared/1"
     assert root.below("shared").path == "s3://b/copy/shared?region=x"
+
+
+@pytest.mark.parametrize(
+    ("command", "sample", "log"),
+    [("recovery-line", "uncoordinated-join", "orders.jsonl"), ("rounds", "token-rounds", "part-00000.jsonl")],
+)
+def test_messages_of_a_log_that_is_not_read_are_not_said_to_be_gone(
+    command: str, sample: str, log: str, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(SAMPLES / sample, run)
+    (run / "channels" / log).rename(tmp_path / log)
+    (run / "channels" / log).symlink_to(tmp_path / log)
+    code, found = ask(command, run)
+    assert code == 5
+    [hole] = [one["message"] for one in found["findings"] if one["id"] == "retention-hole"]
+    assert "are gone from the log, or in a part of it that cannot be read" in hole

@@ -105,8 +105,8 @@ def replay_of(
     """
     logged, findings, inputs = _logged(reader, channels, ranges, as_of)
     stored, more, used = _stored(reader, evidence, line, as_of)
-    damaged = next((place.path for f in findings if f.id in DAMAGE for place in f.where), "")
-    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored, damaged)
+    unread = any(finding.id == "unreadable-file" or finding.id in DAMAGE for finding in findings)
+    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored, unread)
     return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
 
 
