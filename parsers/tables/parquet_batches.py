@@ -9,7 +9,7 @@ anybody writes them out.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,8 @@ _FEW_PAGES, _PAGE_BYTES = 1_000, 8
 class ColumnCost(NamedTuple):
     """What a column chunk becomes: bytes of its dictionary, of its largest page and of all pages, and its values.
 
-    `width`: bytes of a value, if all have the same. `shared`: texts may repeat what stands before them.
+    `width`: bytes of a value, if all have the same. `shared`: texts may repeat what stands before them. `twice`: it is
+    read a second time, with its texts written out.
     """
 
     path: str
@@ -53,6 +54,7 @@ class ColumnCost(NamedTuple):
     nested: bool
     width: int
     shared: bool
+    twice: bool
 
 
 def check_rows(path: str, rows: int, size: int) -> None:
@@ -86,10 +88,14 @@ class ParquetRows:
         self._stored = metadata.schema
         self._chunks, self._about = _footer_of(handle, metadata)
         self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
-        texts = {*encoded, *self._texts_in_dictionaries()}
-        handle.seek(0)
-        self.file = pq.ParquetFile(
-            handle, metadata=metadata, read_dictionary=sorted(texts), page_checksum_verification=True
+        self._encoded = {*encoded, *self._texts_in_dictionaries()}
+        self.file = self._open(self._encoded)
+
+    def _open(self, encoded: Collection[str]) -> Any:
+        """Open the file for Arrow's reader, which keeps texts at the paths `encoded` in dictionaries."""
+        self._handle.seek(0)
+        return pq.ParquetFile(
+            self._handle, metadata=self._metadata, read_dictionary=sorted(encoded), page_checksum_verification=True
         )
 
     @functools.cached_property
@@ -140,12 +146,29 @@ class ParquetRows:
         else:
             return
         self.in_range = set()
+        written_out = self._read_written_out(group, rows, [cost.path for cost in costs if cost.twice])
         for batch in self.file.iter_batches(rows, [group], self._columns, use_threads=False):
             _require_sound(batch)
             self._check_texts(batch, room)
+            next(written_out, None)
             if done < batch.num_rows:
                 yield batch.slice(done)
             done = max(0, done - batch.num_rows)
+
+    def _read_written_out(self, group: int, rows: int, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of a row group whose texts are not kept in dictionaries, `rows` at once.
+
+        Arrow's reader appends the texts of plain pages to the dictionary that it keeps. It accepts an index beyond the
+        dictionary page then, and takes it for one of them. Where it writes texts out it refuses such an index.
+        """
+        if paths:
+            columns = sorted({path.split(".")[0] for path in paths})
+            yield from self._plain_file.iter_batches(rows, [group], columns, use_threads=False)
+
+    @functools.cached_property
+    def _plain_file(self) -> Any:
+        """The file for Arrow's reader, which keeps no texts in dictionaries."""
+        return self._open(())
 
     def _check_texts(self, batch: pa.RecordBatch, room: int) -> None:
         """Raise `OverBudget` where texts that stand in dictionaries take more than `room` when written out."""
@@ -222,11 +245,12 @@ class ParquetRows:
             nested=column.max_repetition_level > 0,
             width=max(column.length, 8) if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 8,
             shared=found.shared,
+            twice=found.mixed and column.path in self._encoded,
         )
 
     def _rows_at_once(self, costs: Sequence[ColumnCost], rows: int, most: int) -> int:
         """Return how many rows may be read at once."""
-        at_once = sum(cost.dictionary + cost.page for cost in costs)
+        at_once = sum((cost.dictionary + cost.page) * (1 + cost.twice) for cost in costs)
         if at_once > budgets().pages:
             raise over("what the pages of a row group become", budgets().pages, self._path)
         for cost in costs:

@@ -42,7 +42,7 @@ from cklog.parsers.tables.parquet_loops import (
     TEXTS,
     UNCOMPRESSED,
 )
-from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, PageTotals
+from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, INDICES, PageTotals
 from cklog.parsers.tables.records import BIGGEST, are_small
 
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
@@ -74,6 +74,7 @@ def totals_of_stored(stored: Ints) -> PageTotals:
     """Return what the pages of a column chunk add up to."""
     is_data = stored[:, TYPE] != _DICTIONARY_PAGE
     sizes = stored[:, BYTES]
+    indices = np.isin(stored[is_data, ENCODING], INDICES)
     return PageTotals(
         pages=len(stored),
         dictionary=int((sizes * ~is_data).max(initial=0)),
@@ -81,6 +82,7 @@ def totals_of_stored(stored: Ints) -> PageTotals:
         bytes=int(sizes.sum()),
         values=int((stored[:, VALUES] * is_data).sum()),
         shared=bool((is_data & (stored[:, ENCODING] == DELTA_BYTE_ARRAY)).any()),
+        mixed=bool(indices.any() and not indices.all()),
     )
 
 

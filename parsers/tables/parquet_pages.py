@@ -18,6 +18,9 @@ import pyarrow as pa
 from cklog.parsers.tables.compact import I32, STRUCT, Compact, Field
 
 DICTIONARY = 2
+INDICES = (2, 8)
+"""Encodings of a data page that has numbers of texts in the dictionary, not texts."""
+
 DELTA_BYTE_ARRAY = 7
 """An encoding in which each text may begin with the whole text before it."""
 
@@ -35,7 +38,8 @@ class Page(NamedTuple):
 
 class PageTotals(NamedTuple):
     """What the pages of a column chunk add up to: their number, the bytes of its dictionary, of its largest page and of
-    all pages, and the values. `shared`: texts may repeat what stands before them.
+    all pages, and the values. `shared`: texts may repeat what stands before them. `mixed`: some pages have indices into
+    the dictionary, and others the values themselves.
     """
 
     pages: int
@@ -44,12 +48,14 @@ class PageTotals(NamedTuple):
     bytes: int
     values: int
     shared: bool
+    mixed: bool
 
 
 def totals_of(found: Iterable[Page], most: int) -> PageTotals:
     """Add pages up; of more than `most` no more than the first one beyond is looked at."""
     count = dictionary = largest = total = values = 0
     shared = False
+    forms = set()
     for page in found:
         count += 1
         if count > most:
@@ -60,7 +66,8 @@ def totals_of(found: Iterable[Page], most: int) -> PageTotals:
         else:
             largest, values = max(largest, page.bytes), values + page.values
             shared = shared or page.encoding == DELTA_BYTE_ARRAY
-    return PageTotals(count, dictionary, largest, total, values, shared)
+            forms.add(page.encoding in INDICES)
+    return PageTotals(count, dictionary, largest, total, values, shared, len(forms) > 1)
 
 
 def pages(handle: Any, start: int, size: int) -> Iterator[Page]:

@@ -1,0 +1,68 @@
+"""Column chunks that begin with indices into a dictionary and go on with the values themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cklog.parsers.tables.parquet_batches import ParquetRows
+
+TEXTS = ["a"] * 8 + [f"text-{k}" for k in range(60)]
+INDICES = b"\x04\x03\x21\x43\x65\x87"
+"""Bits of an index, one group of eight, and the indices 1 to 8 into a dictionary of nine texts."""
+
+BEYOND = INDICES.replace(b"\x21", b"\x2d")
+"""The first of them is 13 instead."""
+
+
+def _written(column: pa.Array) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table([column], names=["c"]).cast(pa.schema([pa.field("c", column.type, nullable=False)])),
+        sink,
+        compression="none",
+        dictionary_pagesize_limit=16,
+        write_batch_size=8,
+        data_page_size=1,
+    )
+    return bytes(sink.getvalue())
+
+
+def _read(data: bytes) -> list[Any]:
+    handle = pa.BufferReader(data)
+    rows = ParquetRows(handle, pq.read_metadata(handle), "f")
+    return [value for batch in rows.batches(0, 1 << 20) for value in batch.column(0).to_pylist()]
+
+
+def _as_texts() -> pa.Array:
+    return pa.array(TEXTS)
+
+
+def _as_maps() -> pa.Array:
+    entries = pa.field("key_value", pa.struct([pa.field("key", pa.string(), False), pa.field("value", pa.int64())]))
+    return pa.array([[(text, 7)] for text in TEXTS], pa.map_(entries.type.field(0), entries.type.field(1)))
+
+
+@pytest.mark.parametrize("made", [_as_texts, _as_maps])
+def test_an_intact_mixed_chunk_is_read(made: Callable[[], pa.Array]) -> None:
+    column = made()
+    assert _read(_written(column)) == column.to_pylist()
+
+
+@pytest.mark.parametrize("made", [_as_texts, _as_maps])
+def test_an_index_beyond_the_dictionary_page_is_refused(made: Callable[[], pa.Array]) -> None:
+    """Arrow's reader of dictionaries accepts it: the index points to a text of a later plain page."""
+    data = _written(made())
+    assert data.count(INDICES) == 1
+    damaged = data.replace(INDICES, BEYOND)
+    with pytest.raises(pa.ArrowInvalid, match="Index not in dictionary bounds"):
+        _read(damaged)
+
+
+def test_arrow_accepts_such_an_index_where_it_keeps_the_dictionary() -> None:
+    file = pq.ParquetFile(pa.BufferReader(_written(_as_texts()).replace(INDICES, BEYOND)), read_dictionary=["c"])
+    assert file.read().column(0)[8].as_py() == "text-12"
