@@ -14,21 +14,54 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+
+from cklog.arrays.buffers import unfilled
 
 _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
+
+_FIRST_STEP = 4 << 10
+"""Compressed bytes given to a new member of a gzip file first: what it leaves of them is copied."""
 
 ZERO_TAIL = "zeros at the end"
 """Why a file ends where all that follows is zeros."""
 
 
-def open_stream(file: Any, codec: str) -> Any:
+def open_stream(file: Any, codec: str) -> Stream:
     """Open a compressed file (gzip, lz4, zstd) to read what it holds.
 
     Reading raises OSError where the stream is incomplete or damaged.
     """
-    return pa.CompressedInputStream(file, codec)
+    return Stream(pa.CompressedInputStream(file, codec))
+
+
+class Stream:
+    """A compressed file that Arrow decompresses into one buffer, which lasts as long as the stream.
+
+    Arrow's `read` allocates as many bytes as it may return, and never frees them where the stream turns out damaged.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._buffer = unfilled(0, np.uint8)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the stream and the file below."""
+        self._stream.close()
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes, none only at the end."""
+        if len(self._buffer) < size:
+            self._buffer = unfilled(size, np.uint8)
+        return self._buffer[: self._stream.readinto(self._buffer[:size])].tobytes()
 
 
 class Gunzip:
@@ -40,7 +73,9 @@ class Gunzip:
     def __init__(self, file: Any) -> None:
         self._file = file
         self._member = zlib.decompressobj(wbits=31)
-        self._ahead = b""
+        self._packed = memoryview(b"")
+        self._at = 0
+        self._step = _FIRST_STEP
         self._done = 0
         self.proven = 0
 
@@ -59,26 +94,39 @@ class Gunzip:
         while True:
             if self._member.eof and not self._next_member():
                 return b""
-            packed = self._ahead or self._file.read(_PACKED_BYTES)
-            if not packed and not self._member.unconsumed_tail:
+            packed = self._member.unconsumed_tail or self._next_bytes()
+            if not packed:
                 raise OSError("Truncated compressed stream")
             try:
                 data = self._member.decompress(packed, size)
             except zlib.error as error:
                 raise OSError(str(error)) from None
-            self._ahead = self._member.unconsumed_tail
             self._done += len(data)
             if self._member.eof:
+                self._at -= len(self._member.unused_data)
                 self.proven = self._done
             if data:
                 return data
 
+    def _next_bytes(self) -> memoryview:
+        """Return compressed bytes that were not decompressed yet, few of a member's first; none at the end."""
+        if self._at == len(self._packed):
+            self._fill()
+        found = self._packed[self._at : self._at + self._step]
+        self._at += len(found)
+        self._step = min(2 * self._step, _PACKED_BYTES)
+        return found
+
+    def _fill(self) -> None:
+        self._packed, self._at = memoryview(self._file.read(_PACKED_BYTES)), 0
+
     def _next_member(self) -> bool:
         """Go on with the member behind this one; False at the end. Zeros may be padding, or a member that is gone."""
-        rest = self._member.unused_data or self._file.read(_PACKED_BYTES)
-        if not rest.startswith(b"\0"):
-            self._member, self._ahead = zlib.decompressobj(wbits=31), rest
-            return bool(rest)
-        while rest and not rest.strip(b"\0"):
-            rest = self._file.read(_PACKED_BYTES)
-        raise OSError("zeros between two members" if rest else ZERO_TAIL)
+        if self._at == len(self._packed):
+            self._fill()
+        if self._packed[self._at : self._at + 1] != b"\0":
+            self._member, self._step = zlib.decompressobj(wbits=31), _FIRST_STEP
+            return len(self._packed) > 0
+        while len(self._packed) and not self._packed[self._at :].tobytes().strip(b"\0"):
+            self._fill()
+        raise OSError("zeros between two members" if len(self._packed) else ZERO_TAIL)
