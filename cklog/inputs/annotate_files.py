@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import fs
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.destinations import require_unread
 from cklog.errors import OutputError, first_line
 from cklog.storage import file_system
@@ -41,7 +41,7 @@ def new_folder(target: str) -> Iterator[None]:
         with part(target, DONE):
             pass
     except BaseException:  # an interrupt, too, leaves nothing half done
-        with contextlib.suppress(OSError, pa.ArrowException):
+        with contextlib.suppress(OSError, *ARROW_ERRORS):
             _clear(target, made)
         raise
 
@@ -59,7 +59,7 @@ def _prepare(target: str) -> list[str]:
             place = posixpath.dirname(place)
         system.create_dir(base, recursive=True)
         return made
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         raise OutputError(f"{target}: {first_line(error)}") from None
 
 

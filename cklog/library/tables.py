@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.local_files import shown_name
 from cklog.render.formats import plain
 
@@ -100,7 +101,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
         kind = pa.int64()
     try:
         return pa.array(_texts(values) if kind == _JSON else values, kind)
-    except (pa.ArrowException, OverflowError, UnicodeError):
+    except (*ARROW_ERRORS, OverflowError, UnicodeError):
         return pa.array(_texts(values), _JSON)
 
 

@@ -148,7 +148,7 @@ def tuples_of(
     islands, findings, inputs = _read_logged(tables, reading, wanted)
     held = _runs_by_channel(islands, first_retained(tables.manifest))
     round_has_tuples = any(place == cut.place for place, _ in log.tuples)
-    unread = any(finding.id == "unreadable-file" for finding in findings)
+    unread = any(finding.id == "unreadable-file" or finding.id in DAMAGE for finding in findings)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
         kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if round_has_tuples else None)

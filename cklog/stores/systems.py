@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.errors import UsageError, first_line
 from cklog.isolation import remove_relative_entries
 from cklog.stores.deadlines import run_within
@@ -50,7 +51,7 @@ def served(work: Callable[[], T], settings: Settings, patience: Patience) -> T:
     except TimeoutError:
         patience.lose(began)
         raise NotServed(errno.ETIMEDOUT, f"the store gave no answer within {most:.3g} s (--store timeout=S)") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         patience.lose(began)
         told = settings.hidden(" ".join(first_line(error).split()))
         raise NotServed(

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, over, reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import NotFound, UsageError
@@ -142,7 +143,7 @@ def sent_by(root: Root, snapshot: Snapshot) -> dict[str, int]:
     try:
         with reading(snapshot.path):
             value = load(root.read(snapshot.path, snapshot.size), frozenset({SENT}))
-    except (Refused, OSError, pa.ArrowException):
+    except (Refused, OSError, *ARROW_ERRORS):
         return {}  # damage, which reading the snapshots reports
     sent = value.get(SENT) if isinstance(value, dict) else None
     known = sent.items() if isinstance(sent, dict) else ()
@@ -294,7 +295,7 @@ def records(uri: str, path: str) -> Iterator[LoggedMessage | Damage]:
     try:
         with open_file(uri) as file:
             yield from _read_records(file, path)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield damage_of(path, error)
 
 
@@ -381,6 +382,6 @@ def _has_one_counter(uri: str) -> bool:
                 rest += data
                 seen.update(_COUNTER.findall(rest))
                 rest = rest[-32:]
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return False
     return len(seen) == 1

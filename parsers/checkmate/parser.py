@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, over, reading
 from cklog.engine.scan import Damage, Listing, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
@@ -212,7 +213,7 @@ class _SnapshotReading:
                 lost = True
                 yield Damage(snapshot.path, "corrupt-file", refused.offset, refused.why)
                 continue
-            except (_Unusable, OSError, pa.ArrowException) as error:
+            except (_Unusable, OSError, *ARROW_ERRORS) as error:
                 lost = True
                 yield damage_of(snapshot.path, error, "")
                 continue

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.connectors import RecordFates, TakenRecord
@@ -53,7 +52,7 @@ def written(root: Root, folder: Folder, fates: RecordFates) -> Iterator[Written 
                     continue
                 yield from _faults(segment.path, part)
                 yield from _written(folder, segment.path, part, fates)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, *ARROW_ERRORS) as error:
             yield Damage(segment.path, "unreadable-file", None, first_line(error))
 
 
@@ -70,7 +69,7 @@ def holds_offsets(root: Root, folder: Folder) -> bool:
                 for row in _rows(part):
                     key_of(row["key"] or b"")
                     return True
-        except (OSError, pa.ArrowException, NotAnEntry):
+        except (OSError, *ARROW_ERRORS, NotAnEntry):
             return False
     return False
 
@@ -98,7 +97,7 @@ def _taken(split: Split, folder: Folder, fates: RecordFates) -> Iterator[TakenRe
                 if row["value"] is None or fates(folder.path, producer, row["offset"]) in ("aborted", "cut"):
                     continue
                 yield TakenRecord(folder.name, row["offset"], source_of(row["value"]))
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return
 
 

@@ -11,8 +11,7 @@ import posixpath
 import re
 from typing import NamedTuple
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets
 from cklog.engine.scan import Split
 from cklog.errors import first_line
@@ -66,7 +65,7 @@ class SnapshotContents:
                     return Cursor(file.read(size))
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, pa.ArrowException) as error:
+            except (OSError, ValueError, *ARROW_ERRORS) as error:
                 return f"{piece.file} cannot be read: {first_line(error)}"
         return _why_not_there(self._split, piece.file, found)
 

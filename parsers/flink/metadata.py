@@ -23,6 +23,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Split, Together, damage_of
 from cklog.parsers.flink.contents import ByteStretch
@@ -78,7 +79,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     try:
         with open_file(split.uri, split.size) as file:
             data: bytes = file.read(min(file.size(), budgets().metadata))  # pyarrow allocates what it is asked for
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, *ARROW_ERRORS) as error:
         yield damage_of(split.path, error, "cannot be read: ")
         return
     try:
@@ -135,7 +136,7 @@ def _small(split: Split) -> list[Row] | None:
         with portion(split.cost()), open_file(split.uri) as file:
             data: bytes = file.read(split.size + 1)
         return [*rows(split, data)] if len(data) == split.size else None
-    except (OSError, ValueError, pa.ArrowException, Malformed, UnknownVersion):  # which reading it alone will tell
+    except (OSError, ValueError, *ARROW_ERRORS, Malformed, UnknownVersion):  # which reading it alone will tell
         return None
 
 

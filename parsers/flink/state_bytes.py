@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.inputs.snapshots import ContentCheck, StateStretch
 from cklog.local_files import is_local
@@ -92,7 +91,7 @@ def check_state(uri: str, stretch: StateStretch, thorough: bool) -> ContentCheck
             size = max(file.size() - stretch.start, 0)
             size = size if stretch.bytes is None else min(size, stretch.bytes + (stretch.form == "changes"))
             return _check(file, stretch, size, thorough)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, *ARROW_ERRORS) as error:
         return ContentCheck(unread=(error.strerror if isinstance(error, OSError) else None) or type(error).__name__)
 
 

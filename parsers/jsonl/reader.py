@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, damage_of
 from cklog.model.schemas import TABLES
@@ -69,7 +70,7 @@ def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool
                     yield block
                 else:
                     yield from rows_of(proven if believed else unproven, start, block)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield damage_of(split.path, error)
 
 

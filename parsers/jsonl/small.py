@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Split, Together
 from cklog.parsers.jsonl.reader import Shape, at_once, shape_of
 from cklog.progress import portion
@@ -41,7 +40,7 @@ def _lines_of(split: Split) -> bytes | None:
     try:
         with portion(split.cost()), open_file(split.uri) as file:
             data: bytes = file.read(split.size + 1)
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return None
     return data if len(data) == split.size and data.endswith(b"\n") else None
 

@@ -20,8 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.errors import first_line
 from cklog.inputs.partitions import AbortedSpan, BrokerLayout, Folder, ProducerSnapshot, SegmentFile
 from cklog.model.findings import Finding, InputUsed, Severity, Where
@@ -142,7 +141,7 @@ class _FolderReading:
         """Return the offset behind a segment's last batch; that of its name if it cannot be read, as is found later."""
         try:
             return end_of_segment(self._root.uri(segment.path), segment)
-        except (OSError, pa.ArrowException):
+        except (OSError, *ARROW_ERRORS):
             return int(posixpath.basename(segment.path)[:20])
 
     def is_partition(self, path: str) -> bool:
@@ -253,7 +252,7 @@ class _FolderReading:
             return None
         try:
             return decode(self._root.read(entry.path))
-        except (OSError, pa.ArrowException, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
+        except (OSError, *ARROW_ERRORS, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
             message = f"{entry.path}: not used: {first_line(reason)}"
             self._report("bad-checkpoint-file", "warning", entry.path, message, [entry.path])
             return None

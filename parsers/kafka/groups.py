@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import KEYS_KEPT, PART_BATCHES, PART_BYTES
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import first_line
@@ -74,7 +75,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             yield found.batch(shape)
             if len(keys) > KEYS_KEPT:
                 keys.clear()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield Damage(split.path, "unreadable-file", None, first_line(error))
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints, Mask
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import BATCH_BYTES
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
@@ -127,7 +128,7 @@ def _read_table(split: Split, columns: tuple[str, ...], check: bool) -> Iterator
                 yield _table_batch(held, split.path, shape)
                 held, rows = [], len(found.at)
             held.append(found)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield Damage(split.path, "unreadable-file", None, first_line(error))
     if held:
         yield _table_batch(held, split.path, shape)

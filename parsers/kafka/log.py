@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.queues import Since
 from cklog.model.findings import Finding, Where
@@ -62,7 +61,7 @@ def _cut_segment(uri_of: Callable[[str], str], entries: list[FileEntry], entry: 
                 end = cuts.below(start + step)
                 start = end if end > start else cuts.above(start)
                 made.append(start)
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return []  # the reader says what is wrong
     return made if made[-1:] != [entry.size] else made[:-1]
 
@@ -86,7 +85,7 @@ def tail_splits(
                     start = cuts.below(end - want) if end > want else 0
                     yield split(root, entry, start, end)
                     end, want = start, min(2 * want, biggest)
-        except (OSError, pa.ArrowException):
+        except (OSError, *ARROW_ERRORS):
             yield split(root, entry, 0, end)  # the reader says what is wrong
 
 
@@ -111,7 +110,7 @@ def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: File
         return []
     try:
         return index_entries(read_index(uri_of(path)))
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return []
 
 
@@ -136,7 +135,7 @@ def reconcile(
             if segment.legacy(0):
                 return waiting  # no batch of it can be read: there is nothing to compare
             found = (_find_index_beyond_log(segment, index, times), _find_log_beyond_index(segment, index))
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return waiting  # the reader says what is wrong
     return (*waiting, *(finding for finding in found if finding))
 
@@ -162,7 +161,7 @@ def unjoined(uri_of: Callable[[str], str], entries: Iterable[FileEntry]) -> list
         try:
             with _open(uri_of, entry) as segment:
                 last = _find_end(segment, _hints(uri_of, entries, entry)).last
-        except (OSError, pa.ArrowException):
+        except (OSError, *ARROW_ERRORS):
             continue  # the reader says what is wrong
         follows = int(posixpath.basename(behind.path).removesuffix(".log"))
         if follows != last + 1:
@@ -176,7 +175,7 @@ def _read_beside(read: Callable[[str], bytes], entries: list[FileEntry], segment
     path = beside(segment, suffix)
     try:
         return read(path) if any(entry.path == path for entry in entries) else b""
-    except (OSError, pa.ArrowException):
+    except (OSError, *ARROW_ERRORS):
         return b""
 
 

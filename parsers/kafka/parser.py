@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Split
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
@@ -93,7 +92,7 @@ class Kafka(Format):
                     return [record.offset for record in legacy.records(legacy.header(data), data)]
                 head = segment.header(at)
                 return [record.offset for record in records(head, segment.bytes(at, head.size))]
-        except (BadBatch, OSError, pa.ArrowException):
+        except (BadBatch, OSError, *ARROW_ERRORS):
             return None
 
     def _splits(self, segments: Sequence[SegmentFile], step: int, reader: str) -> list[Split]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import RECORDS_PER_BYTE, budgets, inflated_of
 from cklog.errors import first_line
 from cklog.parsers.codecs.decompression import DecompressionError, decompress
@@ -102,7 +103,7 @@ def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
             if left < 0:
                 raise BatchOverBudget(f"more than {limit} bytes when decompressed")
             yield part
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
 
 

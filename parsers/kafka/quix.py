@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.stores import StoreInside, StoreLayout, StoreTask
@@ -184,7 +185,7 @@ def _store_folders(root: Root) -> Mapping[str, Sequence[FileEntry]]:
     found = {}
     for folder, files in rocksdb.databases(root.list()).items():
         if _lies_like_a_store(folder):
-            with contextlib.suppress(OSError, pa.ArrowException):  # nothing tells whose it is then
+            with contextlib.suppress(OSError, *ARROW_ERRORS):  # nothing tells whose it is then
                 if rocksdb.has_family(root, files, offsets.QUIX):
                     found[folder] = files
     return found

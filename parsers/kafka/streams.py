@@ -31,6 +31,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName
@@ -202,7 +203,7 @@ class KafkaStreams(Format):
             try:
                 if rocksdb.has_family(self._root, database, offsets.KAFKA_STREAMS):
                     keeping[folder] = database
-            except (OSError, pa.ArrowException) as error:
+            except (OSError, *ARROW_ERRORS) as error:
                 found.append(StoreInside(folder[len(lead) :].partition("/")[0], (), False, first_line(error)))
         for folder, read in rocksdb.read_family(self._root, keeping, offsets.KAFKA_STREAMS).items():
             store = folder[len(lead) :].partition("/")[0]

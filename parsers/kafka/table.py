@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import check_json
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
@@ -69,7 +70,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             if len(rows) >= _ROWS_AT_ONCE or held >= _BYTES_AT_ONCE:
                 yield batch_of_rows(rows, schema, columns)
                 rows, held = [], 0
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield Damage(split.path, "unreadable-file", None, first_line(error))
     if rows:
         yield batch_of_rows(rows, schema, columns)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
@@ -119,7 +120,7 @@ class OutputQueue:
         folder = posixpath.dirname(self.files[0].path)
         try:
             return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
-        except (OSError, pa.ArrowException):
+        except (OSError, *ARROW_ERRORS):
             return None  # reading it back says what is wrong
 
     def _reconciled(self) -> tuple[Finding, ...]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import crc32c
-import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.model.findings import Where
@@ -37,7 +37,7 @@ def is_export(root: Root, entry: FileEntry) -> bool:
     try:
         with ByteStream(_split_of(root, entry)) as file:
             return _MARK in file.read(_HEAD_BYTES)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         root.is_refused(entry.path, error)
         return False
 
@@ -53,7 +53,7 @@ def stored_in(root: Root, entry: FileEntry) -> Iterator[StoredValue | Damage]:
                     continue
                 for at, line in _lines_at(start, block):
                     yield _decode_line(entry.path, at, line, believed)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield damage_of(entry.path, error)
 
 

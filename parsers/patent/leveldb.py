@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cklog.budgets import budgets, inflated_of, over, reading
-from cklog.engine.scan import Damage
+from cklog.engine.scan import Damage, damage_of
 from cklog.errors import EngineError, UsageError
 from cklog.model.findings import Where
 from cklog.parsers.codecs.leveldb_table import claims_of
@@ -82,6 +82,9 @@ def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[S
                 return
             database, fault = _open_copy(leveldb, copy, strict)
         except (leveldb.Error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                yield damage_of(folder or ".", error)  # refused: nothing is known of the store
+                return
             yield Damage(folder or ".", "corrupt-file", None, f"cannot be opened: {_reason_of(error, copy)}")
             return
         if fault:

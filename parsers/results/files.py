@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound, UsageError, first_line
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
@@ -151,7 +152,7 @@ def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
             for block, _ in blocks(split):
                 if isinstance(block, bytes):
                     yield times_of(block, job.column)[0]
-    except (UnreadableResults, pa.ArrowException):
+    except (UnreadableResults, *ARROW_ERRORS):
         return  # reported when the part is written
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.arrays.types import Ints
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import first_line
 from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of, milliseconds
@@ -77,7 +78,7 @@ def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
                     end = block.find(b"\n", min(at + _BLOCK_BYTES, len(block) - 1)) + 1
                     yield block[at:end], start + at
                     at = end
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, *ARROW_ERRORS) as error:
         yield damage_of(split.path, error), 0
 
 
@@ -170,7 +171,7 @@ def from_lines(job: Job, split: Split, before: int, file: Any, tally: TrustTally
         else:
             try:
                 table = _as_table(made, schema)
-            except pa.ArrowException as error:
+            except ARROW_ERRORS as error:
                 why = f"from here on left out, for Parquet cannot hold its lines: {first_line(error)}"
                 tally.harm(Damage(split.path, "corrupt-file", start, why))
                 break

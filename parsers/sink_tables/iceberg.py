@@ -123,6 +123,8 @@ def _read_catalog(uri: str, branch: str) -> SinkTable:
         loaded = load_catalog(name).load_table(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         raise NotFound(f"{uri}: the catalog {name} has no such table") from None
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a catalog's client raises: a network's errors, a configuration's, its own
         why = masked_options(f"{type(error).__name__}: {first_line(error)}")
         raise Unreadable(f"{uri}: the catalog cannot be asked: {why}", "see ~/.pyiceberg.yaml") from None
@@ -197,6 +199,7 @@ def _check_hint(files: Metadata, hint: FileEntry | None, newest: int) -> None:
 
 def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
     """Return the metadata that a file holds, as the library has them; None if it is damaged, which is a finding."""
+    library = _imported()
     data = files.read(folder, entry)
     path = f"{folder}/{entry.path}" if folder else entry.path
     try:
@@ -204,10 +207,10 @@ def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
             if data[:2] == b"\x1f\x8b":
                 data = _inflated(data)
             check_json(data, budgets().table_values)
-        return _imported().parse_raw(data.decode("utf-8"))
+        return library.parse_raw(data.decode("utf-8"))
     except NoJson as error:
         files.damaged(path, str(error))
-    except CklogError:
+    except (CklogError, MemoryError):
         raise
     except Exception as error:  # the library raises its own, pydantic's and plain ones
         files.damaged(path, f"pyiceberg does not understand it: {' '.join(str(error).split())[:200]}")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.arrays.columns import timestamps_as_ms
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import BlockKernel, Damage, Folded, Split, damage_of
 from cklog.errors import first_line
 from cklog.inputs.member_names import misplaced
@@ -29,7 +30,7 @@ from cklog.storage import open_file
 
 READER = "cklog.parsers.tables.parquet:read"
 _FOLDING = "cklog.parsers.tables.parquet:fold"
-UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
+UNREADABLE = (OSError, *ARROW_ERRORS, UnicodeDecodeError)
 """What pyarrow raises of a file that it cannot read; names of columns need be no UTF-8."""
 
 _BATCH_ROWS = 1 << 20
@@ -151,7 +152,7 @@ def _read_row_groups(
                     else:
                         yield from _intact_rows(shaped, schema, split.path, at, seen)
                 at += batch.num_rows
-        except (OSError, pa.ArrowException, ValueError) as error:
+        except (OSError, *ARROW_ERRORS, ValueError) as error:
             yield damage_of(split.path, error, f"row group {group}: ")
         else:
             if at - row != metadata.row_group(group).num_rows:  # a page header that lies makes the library stop early

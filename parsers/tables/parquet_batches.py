@@ -124,7 +124,7 @@ class ParquetRows:
         Raises
         ------
         OverBudget : the row group cannot be read within the budgets
-        OSError, ArrowException : it cannot be read at all
+        OSError, one of `ARROW_ERRORS` : it cannot be read at all
         """
         chunks = self._stored_pages(group)
         costs = [self._cost(group, k, chunks.get(k)) for k in self._leaves]

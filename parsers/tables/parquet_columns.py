@@ -17,6 +17,7 @@ from cklog.arrays.buffers import pooled, unfilled
 from cklog.arrays.columns import arrow_integers
 from cklog.arrays.loops import only_read
 from cklog.arrays.types import Bytes, Ints, Small
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.codecs.decompression import DecompressionError, decompress_to_array
 from cklog.parsers.tables.parquet_headers import (
@@ -182,7 +183,7 @@ class LoopColumn:
         self._dictionary = pa.Array.from_buffers(pa.string(), known, [None, pa.py_buffer(offsets), pa.py_buffer(texts)])
         try:
             self._dictionary.validate(full=True)
-        except pa.ArrowException:
+        except ARROW_ERRORS:
             raise NotHere from None
         self.longest = int(np.diff(offsets).max(initial=0))
         self._values = np.arange(known, dtype=np.int32)
@@ -222,7 +223,7 @@ def batches_of(
             continue
         try:
             part = kernel.blocks(blocks)
-        except (OSError, ValueError, pa.ArrowException) as error:  # which of reading would be damage
+        except (OSError, ValueError, *ARROW_ERRORS) as error:  # which of reading would be damage
             raise AssertionError(f"a kernel failed: {error}") from error
         if part is None:
             raise NotHere

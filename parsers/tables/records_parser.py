@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Reader, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
@@ -144,7 +145,7 @@ def _typed_records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, A
             data = file.read()
         for offset, found in rows(data, table):
             yield _typed_record(found, offset, split, table)
-    except (ValueError, OSError, pa.ArrowException) as error:
+    except (ValueError, OSError, *ARROW_ERRORS) as error:
         yield damage_of(split.path, error)
 
 

@@ -24,8 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
-
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
 from cklog.isolation import DEVNULL, PIPE, own_import_path, start_python
@@ -100,7 +99,7 @@ def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: s
                 try:
                     _copy(root, files, Path(copy))
                     found[folder] = reader.read(copy, family)
-                except (OSError, pa.ArrowException) as error:
+                except (OSError, *ARROW_ERRORS) as error:
                     found[folder] = FamilyRead({}, first_line(error).replace(copy, "the copy"))
             told.advance(1)
     return found

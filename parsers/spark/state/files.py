@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import check_json, inflating, reading
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNREAD
@@ -108,7 +109,7 @@ class StateContents:
                 return self._read_snapshot(entry) if entry.path.endswith(".zip") else self._read_stream(entry, summed)
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, ValueError, *ARROW_ERRORS) as error:
             return Content(FileFlaw(UNREAD, None, why_not(error)), entry.size)
 
     def _read_snapshot(self, entry: FileEntry) -> Content:
@@ -198,7 +199,9 @@ def _decompress_zstd(source: Any) -> Iterator[bytes]:
         with open_stream(open_file(source) if isinstance(source, str) else source, "zstd") as stream:
             while plain := stream.read(CHUNK_BYTES):
                 yield plain
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # refused: nothing is known of the stream
         raise Damaged("corrupt-file", None, "its zstd stream breaks off or is damaged") from None
 
 
