@@ -62,20 +62,23 @@ class StoredChunk(NamedTuple):
 
 
 def stored_pages(chunk: Bytes, most: int) -> Ints | None:
-    """Return the pages of a column chunk, at most so many; None where one header is unusual, or no header.
+    """Return the pages of a column chunk, at most so many; None where a header is unusual, missing, or wrong.
 
     Shape (pages, `FIELDS`): of each what `HEADERS` tells, its place being in the chunk.
     """
     found = unfilled(FIELDS * most, np.int64)
     count = HEADERS(len(chunk), only_read(chunk), np.zeros(8, np.int64), found)
-    return None if count < 0 else found[: FIELDS * count].reshape(-1, FIELDS)
+    if count < 0:
+        return None
+    pages = found[: FIELDS * count].reshape(-1, FIELDS)
+    return None if ((pages[:, TYPE] == _DICTIONARY_PAGE) & (pages[:, VALUES] > pages[:, BYTES])).any() else pages
 
 
 def totals_of_stored(stored: Ints) -> PageTotals:
     """Return what the pages of a column chunk add up to."""
     is_data = stored[:, TYPE] != _DICTIONARY_PAGE
     sizes = stored[:, BYTES]
-    indices = np.isin(stored[is_data, ENCODING], INDICES)
+    encodings = {*stored[is_data, ENCODING].tolist()}
     return PageTotals(
         pages=len(stored),
         dictionary=int((sizes * ~is_data).max(initial=0)),
@@ -83,7 +86,7 @@ def totals_of_stored(stored: Ints) -> PageTotals:
         bytes=int(sizes.sum()),
         values=int((stored[:, VALUES] * is_data).sum()),
         shared=bool((is_data & (stored[:, ENCODING] == DELTA_BYTE_ARRAY)).any()),
-        mixed=bool(indices.any() and not indices.all()),
+        mixed=not encodings.isdisjoint(INDICES) and not encodings.issubset(INDICES),
     )
 
 

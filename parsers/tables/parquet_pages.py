@@ -75,7 +75,7 @@ def pages(handle: Any, start: int, size: int) -> Iterator[Page]:
 
     Raises
     ------
-    ArrowInvalid : there is no header where one should be
+    ArrowInvalid : there is no header where one should be, or one that cannot be true
     """
     at, end = start, start + size
     while at < end:
@@ -85,6 +85,8 @@ def pages(handle: Any, start: int, size: int) -> Iterator[Page]:
         stored = fields.get(3, -1)
         if min(stored, found.bytes, found.values) < 0:
             raise pa.ArrowInvalid(f"no page begins at byte {at}")
+        if found.type == DICTIONARY and found.values > found.bytes:  # Arrow allocates for as many as the header says
+            raise pa.ArrowInvalid(f"the dictionary at byte {at} has {found.values} values in {found.bytes} bytes")
         yield found
         at += length + stored
 

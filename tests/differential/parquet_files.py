@@ -48,8 +48,15 @@ def _unpacked_size(packed: bytes, codec: int, size: int) -> int:
     return len(packed)
 
 
-def take_apart(data: bytes) -> tuple[list[Any], list[tuple[Any, Any, list[tuple[list[Any], bytes]]]]]:
-    """Return the footer, and of each column chunk its entry, what that says of it, and its pages: (header, bytes)."""
+Page = tuple[list[Any], bytes, int]
+"""Its header, its bytes, and where its header begins."""
+
+Parts = tuple[list[Any], list[tuple[Any, Any, list[Page]]]]
+"""The footer, and of each column chunk its entry, what that says of it, and its pages."""
+
+
+def take_apart(data: bytes) -> Parts:
+    """Return the parts of a file."""
     length = int.from_bytes(data[-8:-4], "little")
     if data[-4:] != b"PAR1" or length > len(data) - 8:
         raise NoThrift("no footer")
@@ -62,25 +69,27 @@ def take_apart(data: bytes) -> tuple[list[Any], list[tuple[Any, Any, list[tuple[
             end = at + get(about, 7)
             pages = []
             while at < end:
-                header, at = read_struct(data, at)
+                start = at
+                header, at = read_struct(data, start)
                 stored = get(header, _STORED)
-                pages.append((header, data[at : at + stored]))
+                pages.append((header, data[at : at + stored], start))
                 at += stored
             chunks.append((column, about, pages))
     return footer, chunks
 
 
-def compressed(data: bytes, codec: int, change_plain: Change, change_packed: Change, change_tree: Change2) -> bytes:
+def compressed(parts: Parts, codec: int, change_plain: Change, change_packed: Change, change_tree: Change2) -> bytes:
     """Return an uncompressed file with its pages compressed; each part passes through what may change it.
 
-    Sizes and checksums are those of the bytes that are written, whatever was changed; trees change at last.
+    Sizes and checksums are those of the bytes that are written, whatever was changed; trees change at last. The parts
+    are changed as well.
     """
-    footer, chunks = take_apart(data)
+    footer, chunks = parts
     out = b"PAR1"
     for column, about, pages in chunks:
         began, plain_total = len(out), 0
         places = []
-        for header, body in pages:
+        for header, body, _ in pages:
             version_2 = get(header, _VERSION_2)
             levels = (get(version_2, 5) or 0) + (get(version_2, 6) or 0) if version_2 is not None else 0
             plain = change_plain(body)
@@ -131,16 +140,15 @@ def with_right_sums(data: bytes) -> bytes:
         footer, chunks = take_apart(data)
         length = int.from_bytes(data[-8:-4], "little")
         found = bytearray(data)
-        for _, about, pages in chunks:
-            at = min((one for one in (get(about, _DATA_AT), get(about, _DICTIONARY_AT)) if one), default=0)
-            for header, body in pages:
-                old = write_struct(header)
-                if get(header, _SUM) is not None:
-                    put(header, _SUM, _signed(zlib.crc32(body)), I32)
+        for _, _, pages in chunks:
+            for header, body, at in pages:
+                if get(header, _SUM) is None:
+                    continue
+                size = len(write_struct(header))
+                put(header, _SUM, _signed(zlib.crc32(body)), I32)
                 new = write_struct(header)
-                if len(new) == len(old):
-                    found[at : at + len(new)] = new
-                at += len(old) + len(body)
+                if len(new) == size:
+                    found[at : at + size] = new
         return bytes(found) if length and footer else data
     except (NoThrift, TypeError, ValueError, IndexError, OverflowError, RecursionError):
         return data
@@ -150,7 +158,7 @@ def has_page_of_another_length(data: bytes) -> bool:
     """Return whether a page becomes fewer or more bytes than its header says."""
     try:
         for _, about, pages in take_apart(data)[1]:
-            for header, body in pages:
+            for header, body, _ in pages:
                 version_2 = get(header, _VERSION_2)
                 levels = (get(version_2, 5) or 0) + (get(version_2, 6) or 0) if version_2 is not None else 0
                 size = get(header, _BYTES) - levels

@@ -1,4 +1,4 @@
-"""Column chunks that begin with indices into a dictionary and go on with the values themselves."""
+"""Dictionary pages: how many values they may claim, and indices beyond them where plain pages follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cklog.arrays import loops
 from cklog.parsers.tables.parquet_batches import ParquetRows
+from tests.differential.parquet_files import compressed, take_apart
+from tests.differential.thrift import get, put
 
 TEXTS = ["a"] * 8 + [f"text-{k}" for k in range(60)]
 INDICES = b"\x04\x03\x21\x43\x65\x87"
@@ -19,7 +22,7 @@ BEYOND = INDICES.replace(b"\x21", b"\x2d")
 """The first of them is 13 instead."""
 
 
-def _written(column: pa.Array) -> bytes:
+def _written(column: pa.Array, **how: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(
         pa.table([column], names=["c"]).cast(pa.schema([pa.field("c", column.type, nullable=False)])),
@@ -28,6 +31,7 @@ def _written(column: pa.Array) -> bytes:
         dictionary_pagesize_limit=16,
         write_batch_size=8,
         data_page_size=1,
+        **how,
     )
     return bytes(sink.getvalue())
 
@@ -66,3 +70,15 @@ def test_an_index_beyond_the_dictionary_page_is_refused(made: Callable[[], pa.Ar
 def test_arrow_accepts_such_an_index_where_it_keeps_the_dictionary() -> None:
     file = pq.ParquetFile(pa.BufferReader(_written(_as_texts()).replace(INDICES, BEYOND)), read_dictionary=["c"])
     assert file.read().column(0)[8].as_py() == "text-12"
+
+
+@pytest.mark.parametrize("rows", [-1, 1 << 62])
+def test_a_dictionary_of_more_values_than_bytes_is_refused(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow would allocate for as many as the header says: 8 GB for a page of 26 bytes."""
+    monkeypatch.setattr(loops, "FEW_ROWS", rows)
+    footer, chunks = take_apart(_written(pa.array([7, 8, 9]), data_page_version="2.0"))
+    header = chunks[0][2][0][0]
+    put(get(header, 7), 1, (1 << 30) - 1)
+    data = compressed((footer, chunks), 0, bytes, bytes, lambda fields: None)
+    with pytest.raises(pa.ArrowInvalid, match=r"has 1073741823 values in 24 bytes"):
+        _read(data)
