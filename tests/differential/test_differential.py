@@ -7,14 +7,17 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from cklog.arrays.blocks import Blocks
+from cklog.arrays.loops import Loop
+from cklog.arrays.types import Ints
 from tests.conftest import REPOSITORY
 from tests.differential import campaign, worker
-from tests.differential.decoders import DECODERS, decoder_of
+from tests.differential.decoders import DECODERS, decoder_of, parquet_folded
 from tests.differential.mutations import ALL, Damage
 from tests.differential.verdicts import Decoder, Outcome
 from tests.loop_forms import forced
@@ -73,6 +76,28 @@ def test_a_planted_fault_is_noticed(name: str) -> None:
     assert {kind for _, kind, _ in accepted.wrong} & {"accepted though refused", "different values"}
     differ = worker.tally_of(dataclasses.replace(_wrong(decoder), excuses=()), cases)[0]
     assert "different values" in {kind for _, kind, _ in differ.wrong}
+
+
+def test_a_fault_of_folding_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One number of the rows that are folded is wrong, and no number of those that come as batches."""
+    faults: list[int] = []
+
+    def add_one(found: Blocks, loop: Loop, names: Sequence[str], state: tuple[Ints, ...]) -> bool:
+        if not fold(found, loop, names, state):
+            return False
+        if found.columns[names[0]].texts is None:
+            state[0][0] += 1
+            faults.append(1)
+        return True
+
+    fold = Blocks.fold
+    monkeypatch.setattr(Blocks, "fold", add_one)
+    tally, _ = worker.tally_of(decoder_of("parquet-folded-snappy"), range(150))
+    assert len(faults) > 5
+    assert {kind for _, kind, _ in tally.wrong} == {"exception"}  # the interpreter reads otherwise
+    monkeypatch.setattr(parquet_folded, "_interpreted", parquet_folded._folded)
+    tally, _ = worker.tally_of(decoder_of("parquet-folded-snappy"), range(150))
+    assert {kind for _, kind, _ in tally.wrong} == {"different values"}
 
 
 def test_runs_that_differ_and_exceptions_are_noticed() -> None:

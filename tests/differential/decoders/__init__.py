@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.differential.decoders import avro, flink, java_maps, json_lines, kafka, parquet, pickled, sst, streams
+from tests.differential.decoders import (
+    avro,
+    flink,
+    java_maps,
+    json_lines,
+    kafka,
+    parquet,
+    parquet_folded,
+    pickled,
+    sst,
+    streams,
+)
 from tests.differential.verdicts import Decoder
 
 DECODERS: tuple[Decoder, ...] = (
@@ -11,6 +22,7 @@ DECODERS: tuple[Decoder, ...] = (
     *pickled.DECODERS,
     *java_maps.DECODERS,
     *parquet.DECODERS,
+    *parquet_folded.DECODERS,
     *json_lines.DECODERS,
     *streams.DECODERS,
     *sst.DECODERS,

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import pickle
 import random
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.errors import OverBudget
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from tests.differential.mutations import Damage
-from tests.differential.parquet_files import CODECS, compressed, has_page_of_another_length, with_right_sums
+from tests.differential.parquet_files import CODECS, compressed, has_page_of_another_length, take_apart, with_right_sums
 from tests.differential.thrift import numbers_in
 from tests.differential.verdicts import Decoder, Excuse, Outcome
 
-_UNREADABLE = (OSError, pa.ArrowException, ValueError)
+_UNREADABLE = (OSError, *ARROW_ERRORS, ValueError)
 """What a reader of Parquet files takes for damage of a file."""
 
 _KINDS = ("int64", "int64", "string", "string", "int32", "double", "bool", "binary", "map", "list", "struct")
@@ -24,13 +28,15 @@ _NUMBERS = (0, 1, 2, 7, 200, 70_000, 1 << 40, (1 << 63) - 1, -1, -(1 << 63))
 _TEXTS = ("", "a", "a/0->b/0", "naïve", "x" * 40)
 
 
-def _column(chance: random.Random, kind: str, rows: int, nulls: bool) -> tuple[pa.DataType, list[Any]]:
+def _column(
+    chance: random.Random, kind: str, rows: int, nulls: bool, numbers: Sequence[int]
+) -> tuple[pa.DataType, list[Any]]:
     """Return the type and the values of a column."""
 
     def value() -> Any:
         if nulls and chance.random() < 0.2:
             return None
-        number, text = chance.choice(_NUMBERS[: chance.choice((2, 10))]), chance.choice(_TEXTS)
+        number, text = chance.choice(numbers[: chance.choice((2, 10))]), chance.choice(_TEXTS)
         return {
             "int64": number,
             "int32": number % 1000,
@@ -57,17 +63,19 @@ def _column(chance: random.Random, kind: str, rows: int, nulls: bool) -> tuple[p
     return types[kind], [value() for _ in range(rows)]
 
 
-def _written(chance: random.Random) -> bytes:
+def _written(chance: random.Random, folded: bool) -> bytes:
     rows = chance.choice((0, 1, 2, 9, 30, 70))
     fields, arrays = [], []
-    usual = chance.random() < 0.6  # columns that loops decode
+    rarely = 0.05 if folded else 0.3  # what loops leave to Arrow
+    usual = folded or chance.random() < 0.6
+    numbers = _NUMBERS[:7] if folded and chance.random() < 0.8 else _NUMBERS
     for number in range(chance.choice((1, 2, 3))):
-        nulls = chance.random() < 0.3
-        kind, values = _column(chance, chance.choice(_KINDS[:4] if usual else _KINDS), rows, nulls)
+        nulls = chance.random() < rarely
+        kind, values = _column(chance, chance.choice(_KINDS[:4] if usual else _KINDS), rows, nulls, numbers)
         fields.append(pa.field(f"c{number}", kind, nullable=nulls or chance.random() < 0.7))
         arrays.append(pa.array(values, kind))
     encodings = {}
-    dictionary = chance.random() < 0.6
+    dictionary = chance.random() < (0.9 if folded else 0.6)
     if not dictionary and chance.random() < 0.5:
         choices = {
             pa.int64(): ("DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"),
@@ -82,20 +90,42 @@ def _written(chance: random.Random) -> bytes:
         compression="none",
         use_dictionary=dictionary,
         column_encoding=encodings or None,
-        data_page_version=chance.choice(("1.0", "1.0", "2.0")),
+        data_page_version="2.0" if chance.random() < rarely else "1.0",
         data_page_size=chance.choice((1, 64, 1 << 20)),
         write_batch_size=chance.choice((1, 8, 1024)),
-        dictionary_pagesize_limit=chance.choice((16, 1 << 20)),
-        write_page_checksum=chance.random() < 0.3,
+        dictionary_pagesize_limit=16 if chance.random() < (0.1 if folded else 0.5) else 1 << 20,
+        write_page_checksum=chance.random() < rarely,
         write_statistics=chance.random() < 0.5,
         store_schema=chance.random() < 0.3,
     )
     return bytes(sink.getvalue())
 
 
-def _made(codec: int, damage: Damage) -> bytes:
+_FILES = 1024
+"""Files that damage is done to: writing one takes longer than reading it."""
+
+
+@functools.cache
+def _parts(folded: bool, number: int) -> bytes:
+    """Return the parts of an uncompressed file, pickled; `folded`: mostly one that loops decode and fold."""
+    return pickle.dumps(take_apart(_written(random.Random(f"parquet/{folded}/{number}"), folded)))
+
+
+@functools.cache
+def _intact(folded: bool, number: int, codec: int) -> bytes:
+    return compressed(pickle.loads(_parts(folded, number)), codec, _same, _same, lambda fields: None)
+
+
+def _same(piece: bytes) -> bytes:
+    return piece
+
+
+def made(codec: int, folded: bool, damage: Damage) -> bytes:
+    """Return a file, damaged inside if it is to be; `folded`: mostly one that loops decode and fold."""
     chance = damage.chance
-    data = _written(chance)
+    number = chance.randrange(_FILES)
+    if damage.kind != "inside":
+        return _intact(folded, number, codec)
     part = chance.choice(("plain", "packed", "tree"))
     turn = iter(range(chance.randrange(6), -99, -1))
 
@@ -109,14 +139,19 @@ def _made(codec: int, damage: Damage) -> bytes:
             field = chance.choice(numbers)
             field[2] = field[2] + chance.choice((-8, -1, 1, 8)) if chance.random() < 0.6 else chance.choice(_NUMBERS)
 
-    return compressed(data, codec, partial(change, "plain"), partial(change, "packed"), change_tree)
+    return compressed(
+        pickle.loads(_parts(folded, number)), codec, partial(change, "plain"), partial(change, "packed"), change_tree
+    )
 
 
-def _rows_of(batches: Any) -> list[Any]:
+def rows_of(batches: Any) -> list[Any]:
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist(maps_as_pydicts=None)]
 
 
-def _read(data: bytes) -> Outcome:
+RowsOfGroup = Callable[[ParquetRows, int], list[Any]]
+
+
+def read_groups(rows_of_group: RowsOfGroup, data: bytes) -> Outcome:
     """Read all row groups as readers of cklog do; of each its rows, or None where it is damaged."""
     handle = pa.BufferReader(data)
     found: list[Any] = []
@@ -132,7 +167,7 @@ def _read(data: bytes) -> Outcome:
     for group in range(metadata.num_row_groups):
         rows: list[Any] | None = None
         try:
-            rows = _rows_of(file.batches(group, 1 << 20))
+            rows = rows_of_group(file, group)
             if len(rows) != metadata.row_group(group).num_rows:
                 rows, why = None, "fewer rows than its footer says"
         except _UNREADABLE as error:
@@ -145,11 +180,15 @@ def _read(data: bytes) -> Outcome:
     return Outcome("value", found)
 
 
+def _read(data: bytes) -> Outcome:
+    return read_groups(lambda file, group: rows_of(file.batches(group, 1 << 20)), data)
+
+
 def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:200]}"
 
 
-def _refer(data: bytes) -> Outcome:
+def refer(data: bytes) -> Outcome:
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         groups = file.metadata.num_row_groups
@@ -163,7 +202,7 @@ def _refer(data: bytes) -> Outcome:
         try:
             table = file.read_row_group(group, use_threads=False)
             table.validate(full=True)
-            rows = _rows_of(table.to_batches())
+            rows = rows_of(table.to_batches())
         except _UNREADABLE as error:
             why = _why(error)
         found.append(rows)
@@ -172,12 +211,12 @@ def _refer(data: bytes) -> Outcome:
     return Outcome("value", found)
 
 
-def _equal(ours: Any, theirs: Any) -> bool:
+def equal(ours: Any, theirs: Any) -> bool:
     """Return whether each row group that cklog reads is the same in Arrow's reader."""
     return len(ours) == len(theirs) and all(a is None or repr(a) == repr(b) for a, b in zip(ours, theirs, strict=True))
 
 
-_LENGTHS = Excuse(
+LENGTHS = Excuse(
     "a page of another length than its header says",
     "Arrow reads what no codec has written: memory that was never filled",
     lambda data, ours, theirs: has_page_of_another_length(data),
@@ -187,12 +226,12 @@ DECODERS = tuple(
     Decoder(
         name=f"parquet-{name}",
         reference="pyarrow",
-        make=partial(_made, number),
+        make=partial(made, number, False),
         read=_read,
-        refer=_refer,
+        refer=refer,
         repair=with_right_sums,
-        excuses=(_LENGTHS,),
-        equal=_equal,
+        excuses=(LENGTHS,),
+        equal=equal,
         compiled=True,
     )
     for name, number in CODECS.items()
