@@ -26,6 +26,7 @@ from cklog.inputs.tables import read_table
 from cklog.lines.replay_ranges import first_retained, where_missing
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
+from cklog.model.verdict import DAMAGE
 from cklog.model.wording import agreeing, among, many, numbered
 from cklog.runs.records import channel_logs as message_log
 
