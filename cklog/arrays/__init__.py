@@ -4,7 +4,7 @@ Nothing here knows what a checkpoint is; what a number means is said where it is
 
 - `types`: names for the numpy arrays that the whole tree hands around
 - `blocks`: rows folded block by block while they are decoded
-- `buffers`: arrays that a decoder fills
+- `buffers`: arrays that a decoder fills, the only ones whose elements are not set
 - `columns`: columns of Arrow tables as arrays of integers, masks and codes
 - `digraph`: directed graphs: what reaches what
 - `order`: sorting rows by several integers, and taking rows of a table

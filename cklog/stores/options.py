@@ -201,6 +201,8 @@ def _in_uri(uri: str, known: tuple[str, ...]) -> dict[str, str]:
         found[name] = value
     user, at, _ = bare.partition("://")[2].partition("/")[0].rpartition("@")
     if at and kind_of_store(uri) == "s3" and ":" in user:
+        if any(map(str.isspace, user)):  # in a text nobody sees where such a secret ends, so it would be printed
+            raise UsageError("a user and password in a URI have no spaces", "write %20 for a space")
         name, _, password = user.partition(":")
         found |= {"access_key": unquote(name), "secret_key": unquote(password)}
     if at and kind_of_store(uri) == "gs" and user == "anonymous":

@@ -10,6 +10,7 @@ from cklog.errors import UsageError
 from cklog.model.options import Options
 from cklog.stores.options import KEYS, Settings, parse_store, settings_of
 from cklog.stores.store import Store, handed_over, store_of
+from tests.conftest import SAMPLES
 from tests.program import cklog
 
 NOWHERE = {"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}
@@ -78,3 +79,12 @@ def test_local_paths_have_no_store_and_hand_nothing_over() -> None:
 
 def test_options_are_checked_once_for_all_kinds() -> None:
     assert parse_store([("region", "x"), ("account", "y")]) == (("region", "x"), ("account", "y"))
+
+
+@pytest.mark.parametrize("place", ["s3://me:hunter2 b@b/x", "s3://me:a hunter2@b/x"])
+def test_a_password_with_a_space_is_refused_and_not_printed(place: str) -> None:
+    for words in (["recovery-line", place], ["recovery-line", SAMPLES / "domino-cycle", "--kafka", place]):
+        ended = cklog(*words)
+        assert ended.code == 2
+        assert ended.err.startswith("cklog: a user and password in a URI have no spaces\n")
+        assert "hunter2" not in ended.out + ended.err
