@@ -81,7 +81,7 @@ class StartedSession:
     """
 
     def __init__(self, options: SparkOptions) -> None:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ["PYSPARK_PYTHON"] = _python_of_workers(options)
         self._options = options
         self._conf = dict(options.conf) if _is_server(options.remote) else absolute_paths(dict(options.conf))
         self._driver: Driver | None = None
@@ -199,6 +199,13 @@ class StartedSession:
             raise
         except Exception as error:  # grpc raises its own kinds; the user needs one line
             raise EngineError(f"{options.remote}: {cause_of(error)}", "is the Connect server up?") from error
+
+
+def _python_of_workers(options: SparkOptions) -> str:
+    """Return the Python that workers run; on a cluster a relative path is a place on its machines."""
+    python = os.environ.get("PYSPARK_PYTHON") or sys.executable
+    is_here = (options.remote or options.master or "local").startswith("local")
+    return os.path.abspath(python) if is_here and os.path.dirname(python) else python
 
 
 def _is_server(remote: str) -> bool:

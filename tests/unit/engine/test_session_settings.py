@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,23 @@ def test_relative_paths_reach_spark_as_absolute_ones(tmp_path: Path, monkeypatch
     assert absolute_paths(dict(GIVEN)) == wanted
     assert wanted.items() <= builder.settings.items()
     assert wanted.items() <= launched.items()
+
+
+@pytest.mark.parametrize(
+    ("master", "python", "wanted"),
+    [
+        ("", "env/bin/python", "{here}/env/bin/python"),
+        ("local[2]", "./python", "{here}/python"),
+        ("", "python3", "python3"),
+        ("", "", sys.executable),
+        ("yarn", "./env/bin/python", "./env/bin/python"),
+    ],
+)
+def test_a_relative_python_of_local_workers_is_where_cklog_was_started(
+    master: str, python: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", python)
+    monkeypatch.setattr(StartedSession, "_launched", lambda self: object())
+    StartedSession(SparkOptions(master=master))
+    assert os.environ["PYSPARK_PYTHON"] == wanted.format(here=tmp_path)
