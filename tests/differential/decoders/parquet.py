@@ -203,7 +203,7 @@ def refer(data: bytes) -> Outcome:
             table = file.read_row_group(group, use_threads=False)
             table.validate(full=True)
             rows = rows_of(table.to_batches())
-        except _UNREADABLE as error:
+        except (*_UNREADABLE, MemoryError) as error:  # Arrow allocates for what headers claim
             why = _why(error)
         found.append(rows)
     if found and all(rows is None for rows in found):
