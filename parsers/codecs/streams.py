@@ -124,7 +124,7 @@ class Gunzip:
         """Go on with the member behind this one; False at the end. Zeros may be padding, or a member that is gone."""
         if self._at == len(self._packed):
             self._fill()
-        if self._packed[self._at : self._at + 1] != b"\0":
+        if bytes(self._packed[self._at : self._at + 1]) != b"\0":
             self._member, self._step = zlib.decompressobj(wbits=31), _FIRST_STEP
             return len(self._packed) > 0
         while len(self._packed) and not self._packed[self._at :].tobytes().strip(b"\0"):

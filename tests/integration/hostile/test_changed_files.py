@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cklog import storage
+from cklog.stores import local
 from tests.conftest import SAMPLES
 from tests.program import Ended, cklog
 
@@ -27,6 +28,13 @@ EACH_FORMAT = (
     *("raw-events", "spark-state-hdfs", "spark-state-rocksdb", "tables", "uncoordinated-join-parquet"),
 )
 OTHERS = sorted({path.name for path in SAMPLES.iterdir() if path.is_dir()} - {*EACH_FORMAT})
+
+
+@pytest.fixture(autouse=True)
+def no_directory_listed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process answers for one run; this one has answered for others, which may have followed links or mapped paths."""
+    monkeypatch.setattr(local, "_listed", {})
+    monkeypatch.setattr(local, "_real_places", set())
 
 
 def to_a_folder(path: Path, copy: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cklog import storage
-from cklog.errors import CklogError, NotFound, OverBudget, Unreadable, UsageError
+from cklog.errors import CklogError, NotFound, Unreadable, UsageError
 from cklog.parsers.sink_tables.opening import read_table
 from tests.builders.lakes.hudi_tables import HudiTable, sink
 from tests.builders.lakes.sink_tables import append, delta_commit, flink, iceberg_table, place
@@ -123,10 +123,12 @@ def test_damage_anywhere(tmp_path: Path, name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "file"), [("paimon", "snapshot/snapshot-9"), ("delta", f"_delta_log/{9:020}.json")])
-def test_files_that_are_too_large(tmp_path: Path, name: str, file: str) -> None:
-    """A file of a terabyte, of which the disk has nothing, is refused before anything of it is read."""
+def test_a_sparse_file_of_a_terabyte_is_damage_and_makes_the_table_indeterminate(
+    tmp_path: Path, name: str, file: str
+) -> None:
     folder = FORMATS[name](tmp_path)
     with (folder / file).open("wb") as made:
         made.truncate(1 << 40)
-    with pytest.raises(OverBudget, match=file):
-        read_table(str(folder))
+    found = read_table(str(folder))
+    assert found.indeterminate
+    assert "corrupt-file" in {finding.id for finding in found.findings if file in finding.message}
