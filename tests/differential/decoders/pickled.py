@@ -21,11 +21,14 @@ _MOST_MEMO = 1 << 16
 _DEEPEST = 200
 
 
-class Stand:
-    """What stands for a class that a pickle names, and for its objects: it takes everything and does nothing."""
+class Stand(tuple[()]):
+    """What stands for a class that a pickle names, and for its objects: it takes everything and does nothing.
+
+    A real class may make a tuple, which a later REDUCE takes for arguments: so its objects are tuples, too.
+    """
 
     def __new__(cls, *_: Any, **__: Any) -> Stand:
-        return object.__new__(cls)
+        return tuple.__new__(cls)
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 

@@ -32,7 +32,7 @@ OTHERS = sorted({path.name for path in SAMPLES.iterdir() if path.is_dir()} - {*E
 
 @pytest.fixture(autouse=True)
 def no_directory_listed_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process answers for one run; this one has answered for others, which may have followed links or mapped paths."""
+    """A process answers for one run; this one has answered for others, which may have followed links."""
     monkeypatch.setattr(local, "_listed", {})
     monkeypatch.setattr(local, "_real_places", set())
 
