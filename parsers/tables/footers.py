@@ -30,8 +30,8 @@ class Chunk(NamedTuple):
     `start`, `size` : the bytes of its pages; -1: not said
     `dictionary` : whether it has a dictionary, which lies before its other pages
     `codec`, `values` : the number of what compresses its pages, and how many values they have; -1: not said
-    `how` : whether its pages follow its dictionary, the numbers of its type and of its encodings, and how long each of
-        its bounds is
+    `how` : whether its pages follow its dictionary, the numbers of its type and of its encodings, how long each of its
+        bounds is, and of which levels there are how many counts
     `bounds` : (least, greatest), if it holds 64-bit integers and these are noted
     """
 
@@ -113,7 +113,10 @@ def _chunk(compact: Compact) -> Chunk:
         dictionary=11 in about,
         codec=about.get(4, -1),
         values=about.get(5, -1),
-        how=(dictionary < data, about.get(1, -1), *about.get(2, ()), *((id, len(noted[id])) for id in sorted(noted))),
+        how=(
+            *(dictionary < data, about.get(1, -1), *about.get(2, ()), *((id, len(noted[id])) for id in sorted(noted))),
+            *sorted(about.get(16, {}).items()),
+        ),
         bounds=(_INTEGER.unpack(least)[0], _INTEGER.unpack(greatest)[0]) if whole else None,
     )
 
@@ -127,6 +130,17 @@ def _group(compact: Compact) -> list[Chunk]:
 _NOTED = {id: Field(BINARY, Compact.binary) for id in (1, 2, 5, 6)}
 """`Statistics`: the greatest and the least, in fields of old and of new writers."""
 
+
+def _is_there(compact: Compact) -> bool:
+    """Pass over a number that is not the same in all row groups."""
+    compact.integer()
+    return True
+
+
+_COUNTS = Field(LIST, lambda compact: len(compact.list_of(I64, Compact.integer)))
+_SIZES = {1: Field(I64, _is_there), 2: _COUNTS, 3: _COUNTS}
+"""`SizeStatistics`: whether there is a number of bytes, and of repetition and definition levels how many counts."""
+
 _ABOUT = {
     1: Field(I32, Compact.integer),
     2: Field(LIST, lambda compact: compact.list_of(I32, Compact.integer)),
@@ -137,9 +151,10 @@ _ABOUT = {
     9: Field(I64, Compact.integer),
     11: Field(I64, Compact.integer),
     12: Field(STRUCT, lambda compact: compact.fields(_NOTED, 4)),
+    16: Field(STRUCT, lambda compact: compact.fields(_SIZES, 4)),
 }
 """`ColumnMetaData`: type, encodings, path_in_schema, codec, num_values, total_compressed_size, the offsets of data and
-dictionary, statistics."""
+dictionary, statistics, size_statistics."""
 
 _CHUNK = {3: Field(STRUCT, lambda compact: compact.fields(_ABOUT, 3))}
 _GROUP = {1: Field(LIST, lambda compact: compact.list_of(STRUCT, _chunk))}

@@ -145,7 +145,19 @@ def made(codec: int, folded: bool, damage: Damage) -> bytes:
 
 
 def rows_of(batches: Any) -> list[Any]:
-    return [tuple(row.values()) for batch in batches for row in batch.to_pylist(maps_as_pydicts=None)]
+    plain = (_with_numbers(batch) for batch in batches)
+    return [tuple(row.values()) for batch in plain for row in batch.to_pylist(maps_as_pydicts=None)]
+
+
+def _with_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with times as the integers that they are stored as: Python has no times as large."""
+    columns = [
+        column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+        if pa.types.is_temporal(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 RowsOfGroup = Callable[[ParquetRows, int], list[Any]]
