@@ -73,6 +73,9 @@ def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[S
     with tempfile.TemporaryDirectory(prefix="cklog-") as copy:
         try:
             _copy_files(root, files, Path(copy))
+            if not (Path(copy) / "CURRENT").exists():
+                yield Damage(folder or ".", "corrupt-file", None, "it has no CURRENT, which names its manifest")
+                return
             if not _CURRENT.fullmatch((Path(copy) / "CURRENT").read_bytes()):
                 yield Damage(folder or ".", "corrupt-file", None, "CURRENT does not name a manifest")
                 return
