@@ -23,7 +23,10 @@ _OPTION = rf"({_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"']\S*|[^&\s\"']+)"
 _URI = r"([a-z][a-z0-9+.-]{0,30})://[^\s\"]*"
 _IN_PATH = rf"(;{_NAME})=[^;&?#]+"
 _IN_QUERY = rf"([?&;#][a-z0-9_.%-]{{0,40}}?{_NAME})=[^&]+"
-_AFTER_SPACE = rf"([?&][a-z0-9_.%-]{{0,40}}?{_NAME})=(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^&\s\"']+)"
+_AFTER_SPACE = (
+    rf"([?&][a-z0-9_.%-]{{0,40}}?{_NAME})=(?!\*\*\*)"
+    r"(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^&\s\"']+?(?=:?(?:[&\s\"']|$)))"
+)
 """A parameter of a URI whose path has a space or a quote: nobody can tell where such a URI ends."""
 
 _NOT_OF_FILES = r"(?<!file)://"

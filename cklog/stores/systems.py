@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from cklog.arrow_errors import ARROW_ERRORS
+from cklog.arrow_errors import STORE_ERRORS
 from cklog.errors import UsageError, first_line
 from cklog.isolation import remove_relative_entries
 from cklog.stores.deadlines import run_within
@@ -46,12 +46,12 @@ def served(work: Callable[[], T], settings: Settings, patience: Patience) -> T:
     began, most = time.monotonic(), min(settings.timeout, patience.left())
     try:
         return run_within(work, most)
-    except (FileNotFoundError, NotServed):
+    except (FileNotFoundError, NotServed, MemoryError):
         raise
     except TimeoutError:
         patience.lose(began)
         raise NotServed(errno.ETIMEDOUT, f"the store gave no answer within {most:.3g} s (--store timeout=S)") from None
-    except (OSError, *ARROW_ERRORS) as error:
+    except (OSError, *STORE_ERRORS) as error:
         patience.lose(began)
         told = settings.hidden(" ".join(first_line(error).split()))
         raise NotServed(

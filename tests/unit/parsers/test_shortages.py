@@ -21,6 +21,10 @@ from cklog.parsers.kafka import payloads
 from cklog.parsers.patent import leveldb
 from cklog.parsers.tables import parquet
 from cklog.storage import Root
+from cklog.stores.options import settings_of
+from cklog.stores.patience import Patience
+from cklog.stores.systems import served
+from tests.conftest import REPOSITORY
 from tests.source_tree import modules
 
 
@@ -34,9 +38,16 @@ def test_all_errors_of_arrow_are_known_but_memory_and_interruption() -> None:
     assert not issubclass(pa.ArrowMemoryError, ARROW_ERRORS)
 
 
-def test_no_module_catches_the_base_of_arrows_errors() -> None:
+def test_the_base_of_arrows_errors_is_caught_of_stores_alone() -> None:
     """`ArrowMemoryError` is one of them."""
-    assert [path for path in modules() if "pa.ArrowException" in path.read_text()] == []
+    texts = {path.relative_to(REPOSITORY).as_posix(): path.read_text() for path in modules()}
+    assert [path for path, text in texts.items() if "pa.ArrowException" in text] == ["cklog/arrow_errors.py"]
+    assert [path for path, text in texts.items() if "import STORE_ERRORS" in text] == ["cklog/stores/systems.py"]
+
+
+def test_memory_that_runs_out_in_a_store_s_client_is_no_fault_of_the_store() -> None:
+    with pytest.raises(MemoryError):
+        served(_raise, settings_of("gs://b/x", {}, {}), Patience(1.0))
 
 
 def test_the_program_says_that_memory_ran_out() -> None:
