@@ -66,7 +66,8 @@ def spark() -> Iterator[Engine]:
     from cklog.engine.spark import SparkEngine
     from cklog.engine.spark_session import SparkOptions
 
-    engine = SparkEngine(SparkOptions(conf=(("spark.sql.shuffle.partitions", "2"),)))
+    tests = ("spark.executorEnv.PYTHONPATH", str(REPOSITORY))  # workers find cklog by themselves, and no tests
+    engine = SparkEngine(SparkOptions(conf=(("spark.sql.shuffle.partitions", "2"), tests)))
     yield engine
     engine.close()
 
