@@ -150,7 +150,8 @@ class ParquetRows:
         for batch in self.file.iter_batches(rows, [group], self._columns, use_threads=False):
             _require_sound(batch)
             self._check_texts(batch, room)
-            next(written_out, None)
+            if (plain := next(written_out, None)) is not None:
+                _require_equal_texts(batch, plain)
             if done < batch.num_rows:
                 yield batch.slice(done)
             done = max(0, done - batch.num_rows)
@@ -158,8 +159,9 @@ class ParquetRows:
     def _read_written_out(self, group: int, rows: int, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of a row group whose texts are not kept in dictionaries, `rows` at once.
 
-        Arrow's reader appends the texts of plain pages to the dictionary that it keeps. It accepts an index beyond the
-        dictionary page then, and takes it for one of them. Where it writes texts out it refuses such an index.
+        Arrow's reader appends the texts of plain pages to the dictionary that it keeps, and keeps of equal texts one.
+        So an index beyond the dictionary page, or behind a text that the page has twice, is taken for a text of a plain
+        page. Where the reader writes texts out it refuses the former and reads the latter as it should.
         """
         if paths:
             columns = sorted({path.split(".")[0] for path in paths})
@@ -296,6 +298,30 @@ def _require_sound_column(column: pa.Array) -> None:
             _require_sound_column(member)
     elif pa.types.is_dictionary(column.type) or pa.types.is_nested(column.type):
         column.validate(full=True)
+
+
+def _require_equal_texts(batch: pa.RecordBatch, plain: pa.RecordBatch) -> None:
+    """Raise `ArrowInvalid` where texts that were read by a dictionary are not those that were read without one."""
+    for name in plain.schema.names:
+        for found, expected in zip(_texts_of(batch[name]), _texts_of(plain[name]), strict=True):
+            if not found.cast(expected.type).equals(expected):
+                raise pa.ArrowInvalid(f"the dictionary page of column {name} has a text twice")
+
+
+def _texts_of(column: pa.Array) -> Iterator[pa.Array]:
+    """Yield the texts in a column, in dictionaries or not; of a nested one those in its members."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        for member in column.flatten():
+            yield from _texts_of(member)
+    elif pa.types.is_map(kind):
+        first, beyond = column.offsets[0].as_py(), column.offsets[-1].as_py()
+        for member in (column.keys, column.items):
+            yield from _texts_of(member.slice(first, beyond - first))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _texts_of(column.flatten())
+    elif pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind):
+        yield column
 
 
 def _written_out(column: pa.Array, weigh: Callable[[pa.Array, pa.Array], int]) -> int:

@@ -6,10 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import cramjam
-import lz4.block
 import pyarrow as pa
-import zstandard
 
 from tests.differential.thrift import FALSE, I32, TRUE, NoThrift, get, put, read_struct, write_struct
 
@@ -30,22 +27,6 @@ def _pack(plain: bytes, codec: int) -> bytes:
     if codec == CODECS["none"]:
         return plain
     return bytes(pa.Codec({1: "snappy", 6: "zstd", 7: "lz4_raw"}[codec]).compress(plain, asbytes=True))
-
-
-def _unpacked_size(packed: bytes, codec: int, size: int) -> int:
-    """Return how many bytes a page really becomes, by other libraries than Arrow; -1 where it cannot be told."""
-    try:
-        if codec == CODECS["gzip"]:
-            return len(zlib.decompressobj(47).decompress(packed))
-        if codec == CODECS["snappy"]:
-            return len(bytes(cramjam.snappy.decompress_raw(packed)))
-        if codec == CODECS["zstd"]:
-            return len(zstandard.ZstdDecompressor().decompress(packed, max_output_size=size))
-        if codec == CODECS["lz4"]:
-            return len(lz4.block.decompress(packed, uncompressed_size=size))
-    except Exception:  # each has its own
-        return -1
-    return len(packed)
 
 
 Page = tuple[list[Any], bytes, int]
@@ -152,18 +133,3 @@ def with_right_sums(data: bytes) -> bytes:
         return bytes(found) if length and footer else data
     except (NoThrift, TypeError, ValueError, IndexError, OverflowError, RecursionError):
         return data
-
-
-def has_page_of_another_length(data: bytes) -> bool:
-    """Return whether a page becomes fewer or more bytes than its header says."""
-    try:
-        for _, about, pages in take_apart(data)[1]:
-            for header, body, _ in pages:
-                version_2 = get(header, _VERSION_2)
-                levels = (get(version_2, 5) or 0) + (get(version_2, 6) or 0) if version_2 is not None else 0
-                size = get(header, _BYTES) - levels
-                if _unpacked_size(body[levels:], get(about, 4), max(size, 1)) != size:
-                    return True
-    except (NoThrift, TypeError, ValueError, IndexError, OverflowError, RecursionError):
-        return False
-    return False

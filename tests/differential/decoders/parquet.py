@@ -16,9 +16,9 @@ from cklog.arrow_errors import ARROW_ERRORS
 from cklog.errors import OverBudget
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from tests.differential.mutations import Damage
-from tests.differential.parquet_files import CODECS, compressed, has_page_of_another_length, take_apart, with_right_sums
+from tests.differential.parquet_files import CODECS, compressed, take_apart, with_right_sums
 from tests.differential.thrift import numbers_in
-from tests.differential.verdicts import Decoder, Excuse, Outcome
+from tests.differential.verdicts import Decoder, Outcome
 
 _UNREADABLE = (OSError, *ARROW_ERRORS, ValueError)
 """What a reader of Parquet files takes for damage of a file."""
@@ -228,12 +228,6 @@ def equal(ours: Any, theirs: Any) -> bool:
     return len(ours) == len(theirs) and all(a is None or repr(a) == repr(b) for a, b in zip(ours, theirs, strict=True))
 
 
-LENGTHS = Excuse(
-    "a page of another length than its header says",
-    "Arrow reads what no codec has written: memory that was never filled",
-    lambda data, ours, theirs: has_page_of_another_length(data),
-)
-
 DECODERS = tuple(
     Decoder(
         name=f"parquet-{name}",
@@ -242,7 +236,6 @@ DECODERS = tuple(
         read=_read,
         refer=refer,
         repair=with_right_sums,
-        excuses=(LENGTHS,),
         equal=equal,
         compiled=True,
     )

@@ -17,7 +17,7 @@ from cklog.arrays.loops import Loop
 from cklog.arrays.types import Ints
 from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.tables.parquet_batches import ParquetRows
-from tests.differential.decoders.parquet import LENGTHS, equal, made, read_groups, refer, rows_of
+from tests.differential.decoders.parquet import equal, made, read_groups, refer, rows_of
 from tests.differential.parquet_files import CODECS, with_right_sums
 from tests.differential.verdicts import Decoder, Outcome
 
@@ -114,7 +114,6 @@ DECODERS = tuple(
         read=_read,
         refer=refer,
         repair=with_right_sums,
-        excuses=(LENGTHS,),
         equal=equal,
         compiled=True,
     )

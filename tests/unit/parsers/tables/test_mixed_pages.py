@@ -1,4 +1,4 @@
-"""Dictionary pages: how many values they may claim, and indices beyond them where plain pages follow."""
+"""Dictionary pages: how many values they may claim, and what Arrow takes for a text of the plain pages that follow."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BEYOND = INDICES.replace(b"\x21", b"\x2d")
 """The first of them is 13 instead."""
 
 
-def _written(column: pa.Array, **how: Any) -> bytes:
+def _written(column: pa.Array, most_of_dictionary: int = 16, **how: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(
         pa.table([column], names=["c"]).cast(pa.schema([pa.field("c", column.type, nullable=False)])),
         sink,
         compression="none",
-        dictionary_pagesize_limit=16,
+        dictionary_pagesize_limit=most_of_dictionary,
         write_batch_size=8,
         data_page_size=1,
         **how,
@@ -70,6 +70,31 @@ def test_an_index_beyond_the_dictionary_page_is_refused(made: Callable[[], pa.Ar
 def test_arrow_accepts_such_an_index_where_it_keeps_the_dictionary() -> None:
     file = pq.ParquetFile(pa.BufferReader(_written(_as_texts()).replace(INDICES, BEYOND)), read_dictionary=["c"])
     assert file.read().column(0)[8].as_py() == "text-12"
+
+
+@pytest.mark.parametrize("made", [_as_texts, _as_maps])
+def test_a_text_twice_in_the_dictionary_page_is_refused(made: Callable[[], pa.Array]) -> None:
+    """Arrow's reader of dictionaries keeps it once, so that each index behind it points to another text."""
+    with pytest.raises(pa.ArrowInvalid, match="the dictionary page of column c has a text twice"):
+        _read(_with_a_text_twice(_written(made())))
+
+
+def test_loops_read_a_text_that_is_twice_in_the_dictionary_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = _with_a_text_twice(_written(_as_texts(), 1 << 20))
+    expected = pq.ParquetFile(pa.BufferReader(data)).read().column(0).to_pylist()
+    assert expected == [*TEXTS[:11], "text-2", *TEXTS[12:]]
+    monkeypatch.setattr(loops, "FEW_ROWS", -1)
+    assert _read(data) == expected
+
+
+def test_arrow_reads_other_texts_where_it_keeps_the_dictionary() -> None:
+    data = _with_a_text_twice(_written(_as_texts()))
+    file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=["c"])
+    assert file.read().column(0).to_pylist()[12:16] == TEXTS[13:17]
+
+
+def _with_a_text_twice(data: bytes) -> bytes:
+    return data.replace(b"text-3", b"text-2", 1)
 
 
 @pytest.mark.parametrize("rows", [-1, 1 << 62])
