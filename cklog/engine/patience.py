@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from cklog.errors import EngineError
+from cklog.stores.deadlines import OutOfTime, run_within
 
 T = TypeVar("T")
 
@@ -49,24 +50,11 @@ def within(seconds: float, work: Callable[[], T], what: str, give_up: Callable[[
     >>> within(9, lambda: 7, "counting")
     7
     """
-    done: list[T] = []
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            done.append(work())
-        except BaseException as error:  # it is raised again where it is waited for
-            raised.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not done:
+    try:
+        return run_within(work, seconds)
+    except OutOfTime:
         give_up()
-        raise EngineError(f"{what}: nothing within {seconds:g} s", LONGER)
-    return done[0]
+        raise EngineError(f"{what}: nothing within {seconds:g} s", LONGER) from None
 
 
 @contextmanager

@@ -45,12 +45,16 @@ class Deadline:
         return Deadline(min(seconds, self.left()))
 
 
+class OutOfTime(TimeoutError):
+    """Work was given up: no answer of its own, which may be a TimeoutError as well."""
+
+
 def run_within(work: Callable[[], T], seconds: float) -> T:
     """Run something that cannot be interrupted, such as a library's call, and stop waiting when the time is over.
 
     Raises
     ------
-    TimeoutError : it takes longer; it goes on in a thread that does not keep the process alive
+    OutOfTime : it takes longer; it goes on in a thread that does not keep the process alive
     """
     results: list[T] = []
     errors: list[BaseException] = []
@@ -68,4 +72,4 @@ def run_within(work: Callable[[], T], seconds: float) -> T:
         return results[0]
     if errors:
         raise errors[0]
-    raise TimeoutError
+    raise OutOfTime

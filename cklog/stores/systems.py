@@ -37,8 +37,8 @@ def open_system(uri: str, settings: Settings, patience: Patience) -> Any:
     try:
         return served(lambda: _opened(uri, settings), settings, patience)
     except (TypeError, ValueError) as error:
-        told = settings.hidden(first_line(error))
-        raise UsageError(f"--store: {told}", f"pyarrow {pa.__version__} opens {settings.kind}://") from None
+        text = settings.hidden(first_line(error))
+        raise UsageError(f"--store: {text}", f"pyarrow {pa.__version__} opens {settings.kind}://") from None
 
 
 def served(work: Callable[[], T], settings: Settings, patience: Patience) -> T:
@@ -53,9 +53,9 @@ def served(work: Callable[[], T], settings: Settings, patience: Patience) -> T:
         raise NotServed(errno.ETIMEDOUT, f"the store gave no answer within {most:.3g} s (--store timeout=S)") from None
     except (OSError, *STORE_ERRORS) as error:
         patience.lose(began)
-        told = settings.hidden(" ".join(first_line(error).split()))
+        text = settings.hidden(" ".join(first_line(error).split()))
         raise NotServed(
-            errno.EACCES if "HTTP status 403" in told or "ACCESS_DENIED" in told else errno.EIO, told
+            errno.EACCES if "HTTP status 403" in text or "ACCESS_DENIED" in text else errno.EIO, text
         ) from None
 
 

@@ -108,8 +108,19 @@ def inflate(packed: Any, most: int, window: int = _RAW_WINDOW) -> Inflated:
     try:
         plain = stream.decompress(packed, most + 1)
     except zlib.error as error:
-        raise DecompressionError(str(error)) from None
+        raise DecompressionError(why_zlib_refuses(error)) from None
     return _ended(stream, plain, most)
+
+
+def why_zlib_refuses(error: zlib.error) -> str:
+    """Return what zlib says against a stream; raise MemoryError where that is no fault of the stream.
+
+    >>> why_zlib_refuses(zlib.error("Error -3 while decompressing data: incorrect header check"))
+    'Error -3 while decompressing data: incorrect header check'
+    """
+    if str(error).startswith("Error -4 "):  # Z_MEM_ERROR
+        raise MemoryError(str(error)) from error
+    return str(error)
 
 
 def _ended(stream: Any, plain: bytes, most: int) -> Inflated:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.buffers import unfilled
+from cklog.parsers.codecs.decompression import why_zlib_refuses
 
 _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
@@ -100,7 +101,7 @@ class Gunzip:
             try:
                 data = self._member.decompress(packed, size)
             except zlib.error as error:
-                raise OSError(str(error)) from None
+                raise OSError(why_zlib_refuses(error)) from None
             self._done += len(data)
             if self._member.eof:
                 self._at -= len(self._member.unused_data)

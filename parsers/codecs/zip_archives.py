@@ -8,10 +8,11 @@ import zipfile
 import zlib
 
 from cklog.budgets import budgets, over
+from cklog.parsers.codecs.decompression import why_zlib_refuses
 
 _MEMBER_MARK = b"PK\x01\x02"
 _CHUNK_BYTES = 1 << 20
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error, OverflowError)
+_BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, struct.error, OverflowError)
 """What `zipfile` raises for a damaged archive, an encrypted one, and a method that it does not know."""
 
 
@@ -38,6 +39,9 @@ def read_member(data: bytes, name: str) -> bytes:
         raise
     except KeyError:
         raise BadArchive(f"the archive has no {name} in it") from None
+    except zlib.error as error:
+        why_zlib_refuses(error)
+        raise BadArchive("it is no whole zip archive") from None
     except _BROKEN:
         raise BadArchive("it is no whole zip archive") from None
 

@@ -228,16 +228,18 @@ def equal(ours: Any, theirs: Any) -> bool:
     return len(ours) == len(theirs) and all(a is None or repr(a) == repr(b) for a, b in zip(ours, theirs, strict=True))
 
 
-DECODERS = tuple(
-    Decoder(
-        name=f"parquet-{name}",
+def decoder_of(name: str, codec: str, read: Callable[[bytes], Outcome], folded: bool = False) -> Decoder:
+    """Return what compares `read` of cklog with Arrow's reader, by files of a codec."""
+    return Decoder(
+        name=f"{name}-{codec}",
         reference="pyarrow",
-        make=partial(made, number, False),
-        read=_read,
+        make=partial(made, CODECS[codec], folded),
+        read=read,
         refer=refer,
         repair=with_right_sums,
         equal=equal,
         compiled=True,
     )
-    for name, number in CODECS.items()
-)
+
+
+DECODERS = tuple(decoder_of("parquet", codec, _read) for codec in CODECS)

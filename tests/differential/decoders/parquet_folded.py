@@ -17,9 +17,8 @@ from cklog.arrays.loops import Loop
 from cklog.arrays.types import Ints
 from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.tables.parquet_batches import ParquetRows
-from tests.differential.decoders.parquet import equal, made, read_groups, refer, rows_of
-from tests.differential.parquet_files import CODECS, with_right_sums
-from tests.differential.verdicts import Decoder, Outcome
+from tests.differential.decoders.parquet import decoder_of, read_groups, rows_of
+from tests.differential.verdicts import Outcome
 
 _ROWS_AT_ONCE, _BLOCK_ROWS = (23, 1 << 20), 16
 """So that a row group is several batches in some cases, and a batch several blocks."""
@@ -107,16 +106,6 @@ def _read(data: bytes) -> Outcome:
 
 
 DECODERS = tuple(
-    Decoder(
-        name=f"parquet-folded-{name}",
-        reference="pyarrow",
-        make=partial(made, number, True),
-        read=_read,
-        refer=refer,
-        repair=with_right_sums,
-        equal=equal,
-        compiled=True,
-    )
-    for name, number in CODECS.items()
-    if name in ("none", "snappy")  # pages of another codec are not decompressed in machine code
+    decoder_of("parquet-folded", codec, _read, folded=True)
+    for codec in ("none", "snappy")  # pages of another codec are not decompressed in machine code
 )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +20,9 @@ import pytest
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.local_files import told_error
+from cklog.parsers.codecs.decompression import inflate
+from cklog.parsers.codecs.streams import Gunzip
+from cklog.parsers.codecs.zip_archives import read_member
 from cklog.parsers.jsonl import reader as lines
 from cklog.parsers.kafka import payloads
 from cklog.parsers.patent import leveldb
@@ -89,3 +96,37 @@ def test_a_full_disk_for_the_copy_of_a_store_is_no_damage(tmp_path: Path, monkey
     (found,) = leveldb.stored_in(Root(str(tmp_path)), "store", [])
     assert isinstance(found, Damage)
     assert (found.id, found.path) == ("unreadable-file", "store")
+
+
+class _ShortOfMemory:
+    """A decompressor of zlib that gets no memory for what it has to remember."""
+
+    eof, unconsumed_tail, unused_data = False, b"", b""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def decompress(self, *_: object) -> NoReturn:
+        raise zlib.error("Error -4 while decompressing data")
+
+
+def _inflated() -> object:
+    return inflate(b"packed", 100)
+
+
+def _gzip_stream() -> object:
+    return Gunzip(io.BytesIO(gzip.compress(b"orders"))).read(100)
+
+
+def _zip_member() -> object:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata", "orders")
+    return read_member(data.getvalue(), "metadata")
+
+
+@pytest.mark.parametrize("read", [_inflated, _gzip_stream, _zip_member])
+def test_memory_that_runs_out_in_zlib_is_no_damage(read: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zlib, "decompressobj", _ShortOfMemory)
+    with pytest.raises(MemoryError):
+        read()
