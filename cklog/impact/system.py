@@ -23,7 +23,7 @@ from cklog.engine.reading import Reading
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import read_table
 from cklog.model.findings import Finding, InputUsed, Where
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import FLAWS
 
 RARE = (
     "boot",
@@ -90,7 +90,7 @@ def read_system(tables: OffersRecords, reading: Reading) -> SystemLog:
     if not tables.has("system"):
         return SystemLog((), False, tables.findings("system"), ())
     table, findings, inputs = read_table(tables, reading, "system", _COLUMNS, _rare_events, _KEPT)
-    damaged = any(f.id in DAMAGE and f.severity == "error" for f in findings)
+    damaged = any(f.id in FLAWS and f.severity == "error" for f in findings)
     events, misplaced = _in_log_order([_event_of(row) for row in table.to_pylist()])
     return SystemLog(events, damaged, (*findings, *misplaced), tuple(inputs))
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import InputUsed
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import NOT_JUDGED
 from cklog.storage import FileEntry
 
 T = TypeVar("T")
@@ -158,10 +158,22 @@ class MetadataLogs:
     def committed(self) -> int:
         """The newest batch with a commit that is not damaged, -1 for none.
 
-        One that may not be read may be whole; one that Spark uses all the same is a commit for it.
+        One that was not judged may be whole; one that Spark uses all the same is a commit for it.
         """
         flaws = ((n, read.flaw) for n, read in self.commits.items())
-        return max((n for n, flaw in flaws if flaw is None or flaw.passed or flaw.id == UNREAD), default=-1)
+        return max((n for n, flaw in flaws if flaw is None or flaw.passed or flaw.id in NOT_JUDGED), default=-1)
+
+    @property
+    def not_judged(self) -> str:
+        """Say which files that a restart reads were not judged; "" for none."""
+        needed = [
+            self.metadata,
+            *(self.offsets.get(self.planned - k) for k in (0, 1)),
+            self.commits.get(self.committed),
+        ]
+        reads = (read for read in needed if read is not None)
+        flawed = [read for read in reads if read.flaw is not None and read.flaw.id in NOT_JUDGED]
+        return "; ".join(f"{read.path}: {read.flaw.why}" for read in flawed if read.flaw is not None)
 
     @property
     def newest_plan(self) -> BatchOffsets | None:

@@ -25,7 +25,7 @@ from cklog.history.watermarks import UNBOUNDED
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import ReplayRange, SourceOffset
 from cklog.model.names import Subtask
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import FLAWS
 from cklog.model.wording import among, first_few, many, numbered
 
 
@@ -106,7 +106,7 @@ def unknown_receipts(history: History, start: Ints, line: Ints, known: Sequence[
     channels = [history.channels[k] for k in fallen[newest == UNBOUNDED].tolist()]
     if not channels:
         return []
-    files = sorted({place.path for f in known if f.id in DAMAGE for place in f.where or (Where(f.subject),)})
+    files = sorted({place.path for f in known if f.id in FLAWS for place in f.where or (Where(f.subject),)})
     message = (
         f"records are lost ({first_few(files, 3)}): what was received on {first_few(channels, 3)} when the job failed "
         "is not known and counts as too much. The line shown is safe, and the true one may be newer"

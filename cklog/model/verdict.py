@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, cast
 
@@ -24,7 +24,6 @@ DAMAGE = frozenset(
         "torn-batch-file",
         "empty-batch-file",
         "missing-batch-file",
-        "unknown-version",
         "corrupt-batch",
         "corrupt-metadata",
         "damaged-value",
@@ -37,11 +36,20 @@ DAMAGE = frozenset(
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""
 
-LOSSES = DAMAGE | {"conflicting-checkpoint", "foreign-channel"}
-"""Findings after which checkpoint records may be missing: a graph of what is left has fewer and coarser edges."""
+UNREAD, UNKNOWN_VERSION = "unreadable-file", "unknown-version"
+"""The findings that a file could not be read, and that cklog does not know its format or version."""
 
-UNREAD = "unreadable-file"
-"""The finding that something could not be read: with it every answer is only a bound."""
+NOT_JUDGED = frozenset({UNREAD, UNKNOWN_VERSION})
+"""Findings about files that may well be sound: where an answer depends on one, it is only a bound."""
+
+FLAWS = DAMAGE | {UNKNOWN_VERSION}
+"""Findings about files, or parts of them, that were looked at and could not be used."""
+
+HIDING = DAMAGE | NOT_JUDGED
+"""Findings after which records may be there that nobody has read."""
+
+LOSSES = FLAWS | {"conflicting-checkpoint", "foreign-channel"}
+"""Findings after which checkpoint records may be missing: a graph of what is left has fewer and coarser edges."""
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -94,7 +102,7 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
     if strict:
         refuse_damage(found)
-    unread = any(finding.id == UNREAD for finding in found)
+    unread = is_bound(found)
     unknown = isinstance(result, RecoveryLine) and result.action == "undetermined" and not draft.unrecoverable
     verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread or unknown)
     return Answer(
@@ -105,6 +113,11 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
         findings=tuple(found),
         result=result,
     )
+
+
+def is_bound(findings: Iterable[Finding]) -> bool:
+    """Return whether an answer with these findings is only a bound: it may rest on a file that was not judged."""
+    return any(f.id == UNREAD or (f.id == UNKNOWN_VERSION and f.severity == "error") for f in findings)
 
 
 def refuse_damage(findings: Sequence[Finding]) -> None:
@@ -175,7 +188,7 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
 
     Where evidence is missing, and no run says that it is about it, it may be about any of them.
     """
-    unsure = draft.indeterminate or any(f.id == UNREAD and f.severity == "error" for f in draft.findings)
+    unsure = draft.indeterminate or any(f.id in NOT_JUDGED and f.severity == "error" for f in draft.findings)
     runs = line.runs
     if unsure and all(run.action != "undetermined" for run in runs):
         runs = tuple(replace(run, action="undetermined") for run in runs)

@@ -20,7 +20,7 @@ from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualReplay, UpstreamOffset
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Channel, Subtask, parse_channel
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import FLAWS
 from cklog.queues.judge import QueueJudgement
 from cklog.queues.log import EMIT, RESULT, UNKNOWN, QueueLog, TailReader, reading_back
 
@@ -127,7 +127,7 @@ def _upstream_offset(
 
 
 _PLACES = 10
-_LOST = DAMAGE - {"torn-tail"}
+_LOST = FLAWS - {"torn-tail"}
 """Damage after which tuples are missing; a torn end was never durable, so it comes again."""
 
 
@@ -154,7 +154,7 @@ def _lost_from(log: QueueLog, row: int, by: Literal["input", "time"]) -> list[Wh
     """
     damaged = _damaged_rows(log, row, by)
     unknown = np.append(log.pos == UNKNOWN, False)
-    torn = [item.id in DAMAGE and at < len(log) and bool(unknown[at] or unknown[at - 1]) for item, at in damaged]
+    torn = [item.id in FLAWS and at < len(log) and bool(unknown[at] or unknown[at - 1]) for item, at in damaged]
     found = [_place_of(item) for (item, _), inside in zip(damaged, torn, strict=True) if inside or item.id in _LOST]
     first = max(row - 1, 0) if by == "time" else row
     rows = first + np.flatnonzero(log.pos[first:] >= max(int(log.pos[first]), 0))  # not those of an older file's copy

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklog.model.findings import Finding
-from cklog.model.verdict import UNREAD, Answer
+from cklog.model.verdict import Answer, is_bound
 from cklog.model.wording import many, utc
 
 
@@ -51,7 +51,7 @@ class View:
 
 def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
     """Return the first sentence, after a word of warning where something could not be read."""
-    unread = any(finding.id == UNREAD for finding in findings)
+    unread = is_bound(findings)
     return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
 
 

@@ -15,7 +15,7 @@ from cklog.local_files import told_error
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.question import KafkaLogs, Question
-from cklog.model.verdict import DAMAGE, Answer
+from cklog.model.verdict import FLAWS, Answer
 from cklog.report.evidence import evidence_of
 from cklog.report.model import EvidenceFile, Part, PartName, Report, ReportQuestion
 from cklog.retention.policy import RetentionPolicy
@@ -107,7 +107,7 @@ def _compose(run: Run, asked: ReportQuestion, question: Question, kafka: KafkaLo
         format=run.parser.name,
         arguments=("cklog", "report", asked.path, *asked.options, *asked.rates),
         parts=tuple(asking.parts),
-        damage=tuple(f for f in asking.findings() if f.id in DAMAGE | _MISSING),
+        damage=tuple(f for f in asking.findings() if f.id in FLAWS | _MISSING),
         evidence=evidence,
         not_hashed=not_hashed,
         recovery_line=line.result,

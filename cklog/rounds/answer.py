@@ -23,7 +23,7 @@ from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, SourceOffset
 from cklog.model.names import Subtask
 from cklog.model.question import Question
-from cklog.model.verdict import DAMAGE, Draft
+from cklog.model.verdict import FLAWS, Draft
 from cklog.model.wording import among, first_few, many
 from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
 from cklog.rounds.hangs import Hang, hangs_of
@@ -320,7 +320,7 @@ class RestartFromRound:
         return place
 
     def _notes(self) -> tuple[str, ...]:
-        damaged = any(f.id in DAMAGE and f.subject.startswith("system/") for f in self._read.findings)
+        damaged = any(f.id in FLAWS and f.subject.startswith("system/") for f in self._read.findings)
         if not (damaged and self._log.logged):
             return ()
         return ("records of the system log are lost: a token that is told missing may have come",)

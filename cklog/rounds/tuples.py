@@ -26,7 +26,7 @@ from cklog.inputs.tables import read_table
 from cklog.lines.replay_ranges import first_retained, where_missing
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import HIDING
 from cklog.model.wording import agreeing, among, many, numbered
 from cklog.runs.records import channel_logs as message_log
 
@@ -149,7 +149,7 @@ def tuples_of(
     islands, findings, inputs = _read_logged(tables, reading, wanted)
     held = _runs_by_channel(islands, first_retained(tables.manifest))
     round_has_tuples = any(place == cut.place for place, _ in log.tuples)
-    unread = any(finding.id == "unreadable-file" or finding.id in DAMAGE for finding in findings)
+    unread = any(finding.id in HIDING for finding in findings)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
         kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if round_has_tuples else None)

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 _BATCH_FILE = re.compile(r"(0|[1-9][0-9]{0,17})(\.compact)?")
 _VERSION = re.compile(r"v([0-9]{1,9})")
-KNOWN_VERSIONS = (1, 2)
+_NEWEST_VERSION, _NEWEST_OF_COMMITS = 2, 3
 VOID = "-"
 
 
@@ -118,7 +118,14 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
         _check_sums(data, sums)
         return replace(done, value=value)
     except Damaged as damaged:
-        return replace(done, flaw=damaged.flaw)
+        return replace(done, flaw=_flaw_of(damaged.flaw, data, sums))
+
+
+def _flaw_of(flaw: FileFlaw, data: bytes, sums: bytes | None) -> FileFlaw:
+    """Return a flaw; a version that is not known is damage where the checksum says that other bytes were written."""
+    if flaw.id == "unknown-version" and sums is not None and hadoop_crc.check(data, sums) is not None:
+        return replace(flaw, id="checksum-mismatch", why=f"{flaw.why}, and its checksum is another")
+    return flaw
 
 
 def why_not(error: Exception) -> str:
@@ -168,12 +175,14 @@ def decode_offsets(data: bytes) -> BatchOffsets:
 
 def decode_commit(data: bytes) -> BatchCommit:
     """Decode a file of `commits/`."""
-    version, lines = _lines_after_version(data)
+    version, lines = _lines_after_version(data, _NEWEST_OF_COMMITS)
     if not lines:  # of version 2 a restart needs the ids that are not there
         raise Damaged("torn-batch-file", len(data), "it ends before its JSON object", passed=version == 1)
     value = _parse_json(lines[0])
     watermark = _watermark_of(value, "nextBatchWatermarkMs", lines[0].offset)
     ids = _state_ids(value.get("stateUniqueIds"), lines[0].offset)
+    if version == 3:
+        _check_sinks(value.get("sinkMetadataMap"), lines[0].offset)
     _require_watermark(value, watermark, lines[0].offset)
     return BatchCommit(watermark, ids)
 
@@ -196,6 +205,16 @@ def _require_watermark(value: dict[str, Any], watermark: int | None, offset: int
     """
     if value and watermark is None:
         raise Damaged("torn-batch-file", offset, "no watermark in it", passed=True)
+
+
+def _check_sinks(value: Any, offset: int) -> None:
+    """Raise `Damaged` unless one sink of those that a commit of version 3 names is active."""
+    try:
+        active = [sink["isActive"] for sink in value.values()]
+    except (AttributeError, TypeError, KeyError):
+        raise Damaged("torn-batch-file", offset, "it names no sinks") from None
+    if active.count(True) != 1 or active.count(False) != len(active) - 1:
+        raise Damaged("torn-batch-file", offset, "not one sink is active in it")
 
 
 def _state_ids(value: Any, offset: int) -> dict[str, list[frozenset[str]]]:
@@ -241,14 +260,14 @@ def decode_initial(data: bytes) -> Any:
     return _parse_json(lines[1])
 
 
-def _lines_after_version(data: bytes) -> tuple[int, list[Line]]:
+def _lines_after_version(data: bytes, newest: int = _NEWEST_VERSION) -> tuple[int, list[Line]]:
     """Return the version on line 1 and the lines after it."""
     lines = _cut_lines(data)
     match = _VERSION.fullmatch(lines[0].text.strip())
     if match is None:
         raise Damaged("torn-batch-file", 0, "line 1 is no version")
-    if int(match[1]) not in KNOWN_VERSIONS:
-        raise Damaged("unknown-version", 0, f"version {match[0]}, known are v1 and v2")
+    if not 1 <= int(match[1]) <= newest:
+        raise Damaged("unknown-version", 0, f"version {match[0]}, known are v1 to v{newest}")
     return int(match[1]), lines[1:]
 
 

@@ -17,7 +17,7 @@ from cklog.errors import NotFound
 from cklog.inputs.batches import FileRead, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import NOT_JUDGED, UNREAD
 from cklog.model.wording import many, numbered
 from cklog.runs.batches.offsets import kind_of, went_back
 
@@ -60,9 +60,20 @@ def flaw_facts(read: FileRead[Any], severity: Severity, then: str, stops: bool) 
             "Spark takes 0 for it, and a restart goes on with what else the file says. It is damaged, so that nothing "
             "is believed of it: compare it with a backup."
         )
+    unsure = read.flaw.id in NOT_JUDGED
+    if unsure and severity == "error":
+        known = (
+            "A restart reads it, and nothing is known of what it does then." if stops else "What it says is not known."
+        )
+        then = f"{known} {how_to_judge(read.flaw.id)}"
     why = f"{read.path}: {read.flaw.why}. {then}"
     finding = file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
-    yield Fact(finding, stops and not read.flaw.passed)
+    yield Fact(finding, stops and not read.flaw.passed and not unsure)
+
+
+def how_to_judge(id: str) -> str:
+    """Say what to do about a file that was not judged; `id` is one of `NOT_JUDGED`."""
+    return "Ask again as a user who may read it." if id == UNREAD else "Use a newer cklog."
 
 
 def checksum_findings(reads: Iterable[FileRead[Any]]) -> Iterable[Finding]:

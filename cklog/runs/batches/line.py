@@ -231,8 +231,10 @@ def _lead(plan: BatchPlan, chosen: bool) -> str:
     if plan.rolled_back:
         newest = max(plan.rolled_back)
         return f"The line is batch {plan.committed}, not {newest}: it is the newest to which the query can go back."
-    unsure = " Whether its state can be loaded was not judged." if plan.unjudged else ""
-    return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}.{unsure}"
+    if plan.unjudged:
+        asked = "The batch asked for is" if chosen else "The newest batch that may be committed is"
+        return f"{asked} {plan.committed}, but not all that a restart reads was judged. If that is whole:"
+    return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}."
 
 
 def _batch_of(line: Mapping[str, int | None]) -> int:

@@ -49,8 +49,8 @@ class BatchPlan:
     nothing says are done.
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
-    state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
-    that going back to `committed` removes, on a copy; `remove_folders` the folders among them that go whole;
+    state stores; `unjudged` why nothing can be said of the state, or of a log, "" if all was judged; `remove` the files
+    below PATH that going back to `committed` removes, on a copy; `remove_folders` the folders among them that go whole;
     `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading
     the state of `committed` reads, None if that is not known.
     """
@@ -171,7 +171,7 @@ def plan_of(
         inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),
         rolled_back=rolled_back,
         stores=tuple(state.rows(judged.batch)),
-        unjudged=judged.unjudged,
+        unjudged="; ".join(filter(None, (asked.logs.not_judged, judged.unjudged))),
         lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
         remove=() if blocked else parser.with_checksums(removed),
         remove_folders=() if blocked else tuple(sorted(folders)),

@@ -20,12 +20,9 @@ from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import NOT_JUDGED
 from cklog.model.wording import first_few, many
-from cklog.runs.batches.judge import Fact, file_finding, names_states, way_back
-
-UNSURE = ("unknown-version", UNREAD)
-"""Flaws of files that Spark may well be able to read."""
+from cklog.runs.batches.judge import Fact, file_finding, flaw_facts, how_to_judge, names_states, way_back
 
 
 class BrokenStore(NamedTuple):
@@ -73,7 +70,7 @@ def judge_state(
         return JudgedState(logs.committed, state.needed, (), unknown)
     chains = _read_for(state, logs.committed)
     broken = tuple(_broken_stores(state, chains)) if logs.committed >= 0 else ()
-    unsure = sorted({link.path for link in broken if link.id in UNSURE})
+    unsure = sorted({link.path for link in broken if link.id in NOT_JUDGED})
     # what cannot be judged sends nobody back: an older batch is said only where the newest is known to be lost
     lost = len(unsure) < len({link.path for link in broken})
     batch = _newest_batch(state, logs, chains, can_start) if lost else logs.committed
@@ -147,7 +144,6 @@ def _broken_stores(state: StoredState, chains: Chains) -> Iterator[BrokenStore]:
 
 _EXAMPLES = 3
 _PLACES = 8
-_MAY_READ = "cklog cannot tell whether a restart can read it."
 _PASSED = (
     "A restart does without it, reading an older snapshot and more deltas; before Spark 4.1 (with state checkpoint "
     "format 2: before 4.2) one that needs it fails. Put it back from a backup."
@@ -162,7 +158,7 @@ def broken_facts(state: StoredState, judged: JudgedState) -> list[Fact]:
     for store in judged.broken:
         groups.setdefault((store.chain.operator, store.id), []).append(store)
     return [
-        Fact(_broken_finding(judged, id, stores, names.get(operator)), stops=id not in UNSURE)
+        Fact(_broken_finding(judged, id, stores, names.get(operator)), stops=id not in NOT_JUDGED)
         for (operator, id), stores in sorted(groups.items())
     ]
 
@@ -255,11 +251,11 @@ def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], nam
     also = f" So it is with {first_few(others, _EXAMPLES - 1)}." if others else ""
     which = f"Partition {first.chain.subtask}" if len(stores) == 1 else f"{len(stores)} stores"
     why = f": {first.why}" if first.why else " is missing"
-    then = _MAY_READ if id in UNSURE else _way_back(judged)
-    message = (
-        f"{first.path}{why}.{also} {which} of {called} cannot load version {judged.needed}, the state after batch "
-        f"{judged.needed - 1}. {then}"
-    )
+    version = f"load version {judged.needed}, the state after batch {judged.needed - 1}"
+    message = f"{first.path}{why}.{also} {which} of {called} cannot {version}. {_way_back(judged)}"
+    if id in NOT_JUDGED:
+        these = which[0].lower() + which[1:]
+        message = f"{first.path}{why}.{also} Whether {these} of {called} can {version} is not known. {how_to_judge(id)}"
     places = tuple(Where(store.path, store.offset) for store in stores[:_PLACES])
     return Finding(id, "error", first.path, message, where=places)
 
@@ -297,9 +293,8 @@ def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
         message = f"{path} has no operator metadata, which Spark writes from 4.0 on. {then}"
         yield Fact(file_finding("missing-state-file", severity, path, message), stops=needed)
     elif metadata.flaw is not None:
-        message = f"{metadata.path}: {metadata.flaw.why}. {then}"
-        finding = file_finding(metadata.flaw.id, severity, metadata.path, message, metadata.flaw.offset)
-        yield Fact(finding, stops=needed)
+        unsure = metadata.flaw.id in NOT_JUDGED
+        yield from flaw_facts(metadata, "error" if unsure else severity, then, needed)
     if not operator.has_schema:
         message = (
             f"{folder} has no schema of its state, which Spark writes from 3.1 on. A restart goes on without it, and "

@@ -21,7 +21,7 @@ from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import DAMAGE, Draft
+from cklog.model.verdict import FLAWS, Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.connectors.judged import Judged, row_of
 from cklog.runs.connectors.judging import OffsetJudge
@@ -145,7 +145,7 @@ class ConnectorOffsets:
         damaged = [
             f
             for f in findings
-            if f.id in DAMAGE
+            if f.id in FLAWS
             and f.severity == "error"
             and any(p.path in paths or _in_store(p.path, stores) for p in f.where)
         ]

@@ -23,7 +23,7 @@ from cklog.model.actions import RunAction, action_of
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.names import Subtask
-from cklog.model.verdict import DAMAGE, LOSSES
+from cklog.model.verdict import FLAWS, LOSSES
 from cklog.model.wording import first_few
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def with_untouched(
     """Return findings with damage that cannot touch the line as warnings."""
     known = _Places(tables, records, line)
     return tuple(
-        replace(f, severity="warning") if f.severity == "error" and f.id in DAMAGE and known.only_older(f) else f
+        replace(f, severity="warning") if f.severity == "error" and f.id in FLAWS and known.only_older(f) else f
         for f in findings
     )
 
@@ -190,7 +190,7 @@ def _is_emptied(finding: Finding, findings: Iterable[Finding]) -> bool:
         return False
     place = f"outputs/{finding.subject.rpartition('/')[0]}"
     return any(
-        f.id in DAMAGE and (f.subject == place or f.subject.startswith((f"{place}/", f"{place}."))) for f in findings
+        f.id in FLAWS and (f.subject == place or f.subject.startswith((f"{place}/", f"{place}."))) for f in findings
     )
 
 

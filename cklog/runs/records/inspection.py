@@ -16,7 +16,7 @@ from cklog.history.watermarks import UNBOUNDED, CurrentState, build_history
 from cklog.lines.entries import protocol_of
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection, TimeSpan
-from cklog.model.verdict import DAMAGE, Draft
+from cklog.model.verdict import FLAWS, Draft
 from cklog.model.wording import many
 from cklog.queues.full_scans import QueueRow
 from cklog.runs.records.reading import RecordReader
@@ -114,7 +114,7 @@ def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) 
     if reader.tables.has("channels"):
         logs, more, used = reader.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
         findings, inputs = findings + more, inputs + used
-    built = build_history(records, (), CurrentState(), any(f.id in DAMAGE for f in findings))
+    built = build_history(records, (), CurrentState(), any(f.id in FLAWS for f in findings))
     inputs = [*inputs, *queues.inputs]
     events = None if raw is None else raw.order.counted
     result = inspection(records, built.history, logs, inputs, queues.rows, events)

@@ -47,7 +47,7 @@ from cklog.model.lines import RecoveryLine, ReplayRange
 from cklog.model.names import parse_channel
 from cklog.model.question import Question
 from cklog.model.values import is_integer
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import FLAWS, HIDING
 from cklog.runs.records.absent import missed_checkpoints
 from cklog.runs.records.actions import no_line_action, records_action, with_untouched
 from cklog.runs.records.evidence import Evidence, Fixed, Planned
@@ -105,7 +105,7 @@ def replay_of(
     """
     logged, findings, inputs = _logged(reader, channels, ranges, as_of)
     stored, more, used = _stored(reader, evidence, line, as_of)
-    unread = any(finding.id == "unreadable-file" or finding.id in DAMAGE for finding in findings)
+    unread = any(finding.id in HIDING for finding in findings)
     rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored, unread)
     return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
 
@@ -114,7 +114,7 @@ def replay_findings(replay: Replay) -> list[Finding]:
     """Return what is wrong with message logs; damage is a warning where all that is replayed was read."""
     whole = all(row.retained or row.replay_from >= row.replay_to for row in replay.channels)
     return [
-        replace(f, severity="warning") if whole and f.severity == "error" and f.id in DAMAGE else f
+        replace(f, severity="warning") if whole and f.severity == "error" and f.id in FLAWS else f
         for f in replay.findings
     ]
 

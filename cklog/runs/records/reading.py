@@ -34,7 +34,7 @@ from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask, parse_channel, parse_subtask
 from cklog.model.question import Question
 from cklog.model.schemas import CHECKPOINTS
-from cklog.model.verdict import DAMAGE, UNREAD
+from cklog.model.verdict import DAMAGE, FLAWS, HIDING, UNREAD
 from cklog.model.wording import first_few
 from cklog.runs.records.absent import missed_queues, no_queue_of
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Execution, Fixed
@@ -136,7 +136,7 @@ class RecordReader:
     ) -> Evidence:
         table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
-        damaged = any(f.id in DAMAGE or f.id == UNREAD for f in findings)  # either may hide a record
+        damaged = any(f.id in HIDING for f in findings)  # either may hide a record
         if fixed is None:
             known, channels = self._names(raw)
             records = self.records(checkpoints, question.as_of)
@@ -284,7 +284,7 @@ def pieces_of_records(reader: RecordReader) -> PiecesRead:
     findings, inputs = read.findings, read.inputs
     records = records_of(read.table, *reader.named()) if read.raw is not None else reader.records(read)
     del read  # as large as the records themselves, which are another table
-    lost = any(f.id in DAMAGE for f in findings) or bool(records.findings)
+    lost = any(f.id in FLAWS for f in findings) or bool(records.findings)
     flaws, more = state_flaws(records, reader.tables)
     told = (*findings, *records.findings, *more)
     return PiecesRead(record_pieces(records, lost, flaws).table, told, tuple(inputs))

@@ -23,7 +23,7 @@ from cklog.lines.recovery.work import NOTHING, Work, Works, exactly
 from cklog.model.lines import ReplayRange
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.recovery_time import Span
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import FLAWS
 from cklog.policies.delta_number import RESTORE
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _restores(planned: Planned) -> _Restores:
     own = piece_sizes(records.table), piece_microseconds(records.table)
     size, took = own
     if has_chains(records):
-        damaged = any(f.id in DAMAGE for f in planned.evidence.findings)
+        damaged = any(f.id in FLAWS for f in planned.evidence.findings)
         size, took = _whole_chains(records, damaged)
     known = (own[0] > 0) & (own[1] > 0)
     each = own[0][known] / own[1][known] * 1000

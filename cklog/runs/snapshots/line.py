@@ -47,7 +47,7 @@ from cklog.runs.snapshots.state import (
     source_offsets,
     transactions,
 )
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot
+from cklog.runs.snapshots.verdicts import NOT_READ, VERDICTS, JudgedSnapshot
 
 
 class SnapshotLine:
@@ -237,6 +237,8 @@ class SnapshotLine:
             group, judged = restored[0]
             first = newest_with_metadata(group)
             older = "" if first is None or judged is first else f", not {self._called(first)} ({first.verdict})"
+            if first is not None and first.verdict in NOT_READ:
+                return f"{self._called(judged)} can be restored; {self._called(first)}, which is newer, was not read."
             return f"Restore {self._called(judged)}{older}."
         past = f"; {back} of them not from their newest one" if back else ""
         return f"{len(restored)} of {total} jobs can be restored{past}."
@@ -258,6 +260,10 @@ class SnapshotLine:
             return (
                 f"Indeterminate: {named} may be whole, but files that it names lie outside PATH and were not looked at."
             )
+        unread = [j for group in plan.groups for j in group.snapshots if j.verdict in NOT_READ]
+        if unread:
+            also = f", and {len(unread) - 1} more," if len(unread) > 1 else ""
+            return f"Indeterminate: {self._called(unread[0])}{also} may be whole, but was not read."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
 

@@ -23,7 +23,7 @@ from cklog.runs.snapshots.findings import (
 )
 from cklog.runs.snapshots.lineage import Candidates, candidates, has_lost_metadata, owners_of
 from cklog.runs.snapshots.order import survey
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey
+from cklog.runs.snapshots.verdicts import NOT_READ, VERDICTS, JudgedSnapshot, Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,10 @@ def newest_of(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> 
 
 def is_unsure(group: Candidates, judged: JudgedSnapshot | None, check_files: bool = True) -> bool:
     """Return whether a snapshot newer than the chosen one may be whole, for all that is known."""
-    unchecked = check_files and any(j.verdict == "unchecked" for j in newer_than(group, judged))
-    return unchecked or has_lost_metadata(group)
+    newer = newer_than(group, judged)
+    return any(j.verdict in NOT_READ or (check_files and j.verdict == "unchecked") for j in newer) or has_lost_metadata(
+        group
+    )
 
 
 def may_be_older(group: Candidates, judged: JudgedSnapshot) -> bool:

@@ -10,13 +10,12 @@ from cklog.inputs.sink_tables import Pending
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import FILES, waiting_in
 from cklog.runs.snapshots.plan import SnapshotPlan, job_named
-from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.runs.snapshots.verdicts import NOT_READ, JudgedSnapshot
 from cklog.sink_tables.beside import AskedLine
 from cklog.sink_tables.fitting import NamedTable
 from cklog.sink_tables.judge import writers_of
 from cklog.sink_tables.model import Restart
 
-_UNREAD = ("unread", "unknown-version")
 """Verdicts on snapshots that may be as good as any other."""
 
 
@@ -128,7 +127,7 @@ def _without_state(parser: OffersSnapshots, group: Candidates) -> Restart:
         asks="",
         same_to=0,
         without_state=True,
-        unknown=any(judged.verdict in _UNREAD for judged in group.snapshots),
+        unknown=any(judged.verdict in NOT_READ for judged in group.snapshots),
     )
 
 

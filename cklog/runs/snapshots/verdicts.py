@@ -52,6 +52,9 @@ VERDICTS: Mapping[str, str] = {
     "unknown-version": "its metadata has a version that cklog does not know",
 }
 
+NOT_READ: tuple[SnapshotVerdict, ...] = ("unread", "unknown-version")
+"""Verdicts of snapshots that may well be whole: nothing is known of them."""
+
 UNKNOWN_KIND = "Snapshot"
 """What is called neither checkpoint nor savepoint: metadata before version 4 does not say."""
 
