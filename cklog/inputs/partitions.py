@@ -31,7 +31,7 @@ COMMITS = pa.schema(
 """A group's committed offset, as a record of the log of commits; `at` is that record's own offset. `offset` null: the
 commit was deleted or has expired. `producer` -1: none."""
 
-UNREAD = frozenset({"unreadable-file", "over-budget"})
+UNREAD = frozenset({"unreadable-file", "over-budget", "unknown-version"})
 """Damage of bytes that were not read: nothing is known of them, and no broker cuts a log for it."""
 
 TransactionFate = Literal["commit", "abort", "open"]

@@ -30,7 +30,7 @@ from cklog.inputs.partitions import (
 )
 from cklog.kafka_logs.batch_runs import BatchRun
 
-CUTTING = frozenset({"torn-tail", "corrupt-batch", "corrupt-file", "unknown-version"})
+CUTTING = frozenset({"torn-tail", "corrupt-batch", "corrupt-file"})
 """Damage at which a starting broker cuts a log."""
 
 _HIDING = CUTTING | UNREAD | {"bad-record"}

@@ -22,6 +22,7 @@ from cklog.parsers.connect.entries import NotAnEntry, Written, key_of
 from cklog.parsers.connect.records import source_of
 from cklog.parsers.kafka import log
 from cklog.parsers.kafka.groups import SegmentPart, read_records
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.storage import FileEntry, Root
 
 OFFSETS = re.compile(r"(?:.*[-_.])?connect[-_.a-z0-9]*offsets?(?:[-_.].*)?|mm2-offsets\..*", re.IGNORECASE | re.DOTALL)
@@ -127,5 +128,5 @@ def _faults(path: str, part: SegmentPart) -> Iterator[Damage]:
     for fault in part.records.faults:
         head = part.heads[fault.batch]
         detail = f"{numbered('offset', head.base, head.last)}: {fault.reason}"
-        kind = "over-budget" if fault.over else "bad-record"
+        kind = "bad-record" if fault.id == BadBatch.id else fault.id
         yield Damage(path, kind, int(part.at[fault.batch]), detail, max(head.count, 1))

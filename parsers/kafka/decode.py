@@ -26,7 +26,7 @@ from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import Bytes, Ints, Mask
 from cklog.parsers.kafka.batches import Header, headers_at, records
 from cklog.parsers.kafka.joined import ARRAYS, Fault, HeaderAndBytes, JoinedPayloads, join_payloads
-from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
+from cklog.parsers.kafka.payloads import BadBatch, Budget
 from cklog.parsers.kafka.varints import BadVarint, varint, varints
 
 _SIDE_BY_SIDE = 32
@@ -150,7 +150,7 @@ def _find_fault(i: int, batch: HeaderAndBytes, budget: Budget | None) -> Fault |
         for _ in records(head, bytes(data), budget):
             pass
     except BadBatch as reason:
-        return Fault(i, str(reason), isinstance(reason, BatchOverBudget))
+        return Fault(i, str(reason), reason.id)
     return None
 
 

@@ -252,6 +252,9 @@ class _FolderReading:
             return None
         try:
             return decode(self._root.read(entry.path))
+        except side_files.UnknownVersion as reason:
+            self._report("unknown-version", "error", entry.path, f"{entry.path}: not read: {reason}", [entry.path])
+            return None
         except (OSError, *ARROW_ERRORS, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
             message = f"{entry.path}: not used: {first_line(reason)}"
             self._report("bad-checkpoint-file", "warning", entry.path, message, [entry.path])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from cklog.model.wording import numbered
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode_parts
 from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import Segment
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 from cklog.parsers.tables.records import PSEUDO
@@ -46,7 +47,15 @@ _FLEXIBLE = 4
 
 
 class NotACommit(Exception):
-    """Why a record's bytes are no committed offset."""
+    """Why a record's bytes are no committed offset; `id` is the one of the damage."""
+
+    id: ClassVar[str] = "bad-record"
+
+
+class UnknownCommit(NotACommit):
+    """Why a committed offset was not decoded, though nothing may be wrong with it: it has another version."""
+
+    id = "unknown-version"
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
@@ -65,7 +74,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 detail = f"{numbered('offset', head.base, head.last)}: {fault.reason}"
                 yield Damage(
                     path=split.path,
-                    id="over-budget" if fault.over else "bad-record",
+                    id="bad-record" if fault.id == BadBatch.id else fault.id,
                     offset=int(part.at[fault.batch]),
                     detail=detail,
                     count=max(head.count, 1),
@@ -109,7 +118,7 @@ class _Commits:
         except NotACommit as reason:
             if len(self.damage) < DAMAGE_LISTED:
                 at = int(self._part.at[batch])
-                self.damage.append(Damage(self._path, "bad-record", at, f"Kafka offset {offset}: {reason}"))
+                self.damage.append(Damage(self._path, reason.id, at, f"Kafka offset {offset}: {reason}"))
             else:
                 self._unlisted += 1
 
@@ -155,13 +164,14 @@ def commit_value(value: bytes | None) -> tuple[int | None, int | None, int | Non
 
     Raises
     ------
-    NotACommit : an unknown version, or a field that is cut short or negative
+    UnknownCommit : another version
+    NotACommit : a field is cut short or negative
     """
     if value is None:
         return None, None, None
     version, at = _read_number(value, 0, ">h")
     if not 0 <= version <= _FLEXIBLE:
-        raise NotACommit(f"a committed offset of version {version}, known are 0 to {_FLEXIBLE}")
+        raise UnknownCommit(f"a committed offset of version {version}, known are 0 to {_FLEXIBLE}")
     offset, at = _read_number(value, at, ">q")
     if offset < 0:
         raise NotACommit(f"a committed offset of {offset}")
@@ -244,11 +254,11 @@ def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Dam
                 ]
                 for first, end, decoded in decode_parts(batches, segment.budget):
                     yield SegmentPart(at[first:end], some[first:end], decoded)
-                    for i, reason, over in decoded.faults:
+                    for i, reason, id in decoded.faults:
                         head = some[first + i]
                         yield Damage(
                             path=split.path,
-                            id="over-budget" if over else "corrupt-batch",
+                            id=id,
                             offset=int(at[first + i]),
                             detail=f"{numbered('offset', head.base, head.last)}: {reason}",
                             count=head.count,

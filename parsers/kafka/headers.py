@@ -36,7 +36,7 @@ from cklog.parsers.kafka.batches import (
     Header,
     marker,
 )
-from cklog.parsers.kafka.payloads import BadBatch, Budget
+from cklog.parsers.kafka.payloads import BadBatch, Budget, UnknownCodec
 from cklog.parsers.kafka.segment import FileShrunk, Segment, jumps, step
 from cklog.parsers.tables.records import PSEUDO
 
@@ -294,7 +294,8 @@ def _with_markers(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
         try:
             found.marker[i] = _CODE_OF[marker(head, segment.bytes(at, head.size))]
         except BadBatch as reason:
-            yield Damage(segment.path, "bad-record", at, f"Kafka offset {head.base}: {reason}")
+            kind = reason.id if isinstance(reason, UnknownCodec) else "bad-record"
+            yield Damage(segment.path, kind, at, f"Kafka offset {head.base}: {reason}")
     yield found
 
 

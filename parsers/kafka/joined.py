@@ -12,7 +12,7 @@ from cklog.arrays.types import Ints
 from cklog.budgets import PART_BYTES, PART_RECORDS
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import HEADER, Header, KafkaRecord, check_empty
-from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
+from cklog.parsers.kafka.payloads import BadBatch, Budget
 
 HeaderAndBytes = tuple[Header, "bytes | memoryview"]
 """A header and the bytes of the whole batch."""
@@ -24,12 +24,12 @@ _PADDING = 64
 class Fault(NamedTuple):
     """A batch that is not decoded, by its place in the input, and why; none of its records is given.
 
-    `over`: it holds too much, and nothing else may be wrong with it.
+    `id` is the one of the damage: nothing may be wrong with a batch that is "over-budget", or of an "unknown-version".
     """
 
     batch: int
     reason: str
-    over: bool = False
+    id: str = BadBatch.id
 
 
 ARRAYS = (
@@ -88,7 +88,7 @@ def join_payloads(batches: Sequence[HeaderAndBytes], budget: Budget | None) -> J
             else:
                 check_empty(head)
         except BadBatch as reason:
-            faults.append(Fault(i, str(reason), isinstance(reason, BatchOverBudget)))
+            faults.append(Fault(i, str(reason), reason.id))
         parts.append(part)
         count.append(whole)
         held += whole

@@ -7,6 +7,7 @@ a limit, and all payloads of a split together have a `Budget` that grows with th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -26,11 +27,21 @@ _CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 
 class BadBatch(Exception):
-    """Why bytes are no record batch."""
+    """Why bytes are no record batch; `id` is the one of the damage."""
+
+    id: ClassVar[str] = "corrupt-batch"
 
 
 class BatchOverBudget(BadBatch):
     """Why a batch was not decoded, though nothing may be wrong with it: it holds too much."""
+
+    id = "over-budget"
+
+
+class UnknownCodec(BadBatch):
+    """Why a batch was not decoded, though nothing may be wrong with it: a newer Kafka may have compressed it."""
+
+    id = "unknown-version"
 
 
 class Budget:
@@ -95,7 +106,7 @@ def decompress_payload(codec: int, packed: bytes, limit: int | None = None) -> b
 def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
     """Yield what a payload holds, part by part, as long as it stays within the limit."""
     if codec not in _CODECS:
-        raise BadBatch(f"compression codec {codec}")
+        raise UnknownCodec(f"compression codec {codec}, known are 0 to {max(_CODECS)}")
     left = limit
     try:
         for part in _snappy_parts(packed, limit) if codec == 2 else _stream_parts(packed, _CODECS[codec], limit):

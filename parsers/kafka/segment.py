@@ -299,6 +299,9 @@ def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tupl
     if old:
         detail = "a message of format 0 or 1; only format 2 is read"
         return Damage(segment.path, "unknown-version", at, detail), at + old
+    if (end := _end_of_newer(segment, at)) is not None:
+        magic = segment.bytes(at + MAGIC_AT, 1)[0]
+        return Damage(segment.path, "unknown-version", at, f"a batch of format {magic}, known are 0 to 2"), end
     extent = _claimed_extent(segment, at, ordinary)
     if extent and extent.size <= rest:
         known = numbered("offset", extent.base, extent.last) if extent.magic == 2 else f"offset {extent.last}"
@@ -312,6 +315,27 @@ def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tupl
     if rest < HEADER.size or length + BEFORE_LENGTH > rest:
         return Damage(segment.path, "torn-tail", at, f"the last batch is cut short ({rest} bytes): {reason}"), size
     return Damage(segment.path, "corrupt-file", at, f"no batch up to the end, {rest} bytes: {reason}"), size
+
+
+def _end_of_newer(segment: Segment, at: int) -> int | None:
+    """Return where a batch of a format newer than 2 ends; None: none begins here.
+
+    It is none if its checksum is right as one of format 2: then only the number of the format is wrong. Formats agree
+    on where they say their length, and another batch, or the end, must follow there.
+    """
+    front = segment.bytes(at, HEADER.size)
+    if len(front) < HEADER.size or not 2 < front[MAGIC_AT] < 1 << 7:
+        return None
+    size = BEFORE_LENGTH + int.from_bytes(front[8:BEFORE_LENGTH], "big", signed=True)
+    if not HEADER.size <= size <= min(BATCH_BYTES, segment.size - at):
+        return None
+    try:
+        verify(header(front[:MAGIC_AT] + b"\2" + front[MAGIC_AT + 1 :]), segment.bytes(at, size))
+    except BadBatch:
+        follows = segment.bytes(at + size, HEADER.size)
+        newer = len(follows) == HEADER.size and 2 < follows[MAGIC_AT] < 1 << 7
+        return at + size if not follows or newer or segment.first(at + size) is not None else None
+    return None
 
 
 def _claimed_extent(segment: Segment, at: int, ordinary: bool) -> Header | None:

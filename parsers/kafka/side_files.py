@@ -71,6 +71,10 @@ class BadSnapshot(Exception):
     """Why bytes are no snapshot, or no index."""
 
 
+class UnknownVersion(Exception):
+    """Why a file was not decoded, though nothing may be wrong with it."""
+
+
 def offsets(data: bytes) -> dict[tuple[str, int], int]:
     """Decode an offset checkpoint to an offset per (topic, partition); of two entries for one, the last counts.
 
@@ -79,7 +83,8 @@ def offsets(data: bytes) -> dict[tuple[str, int], int]:
 
     Raises
     ------
-    BadCheckpoint : another version, a line that is no entry, or more or fewer entries than it says
+    UnknownVersion : another version
+    BadCheckpoint : a line that is no entry, or more or fewer entries than it says
     """
     return {
         (topic, _offset_of(line, partition)): _offset_of(line, offset)
@@ -103,8 +108,10 @@ def _checkpoint_entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
         lines = _LINE_ENDS.split(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise BadCheckpoint(1, "not UTF-8") from None
+    if _NUMBER.fullmatch(lines[0].strip()) and lines[0].strip() != "0":
+        raise UnknownVersion(f"version {lines[0].strip()[:20]}, known is 0")
     if lines[0].strip() != "0":
-        raise BadCheckpoint(1, f"version {lines[0].strip()[:20]!r}, known is 0" if data else "the file is empty")
+        raise BadCheckpoint(1, f"{lines[0].strip()[:20]!r} is no version" if data else "the file is empty")
     count = _offset_of(2, lines[1].strip()) if len(lines) > 1 else -1
     found = [(i, _BLANKS.split(line.rstrip(" \t\v\f"))) for i, line in enumerate(lines[2:], 3) if line.strip()]
     if len(found) != count:
@@ -126,13 +133,16 @@ def producers(data: bytes) -> tuple[ProducerState, ...]:
 
     Raises
     ------
-    BadSnapshot : cut short, another version, a wrong CRC, or more or fewer entries than it says
+    UnknownVersion : another version
+    BadSnapshot : cut short, a wrong CRC, or more or fewer entries than it says
     """
     if len(data) < _SNAPSHOT_HEAD.size:
         raise BadSnapshot(f"{len(data)} bytes, a snapshot has {_SNAPSHOT_HEAD.size} at least")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
+    if version > 1:
+        raise UnknownVersion(f"version {version}, known is 1")
     if version != 1:
-        raise BadSnapshot(f"version {version}, known is 1")
+        raise BadSnapshot(f"{version} is no version")
     computed = crc32c.crc32c(memoryview(data)[_CHECKED_FROM:])
     if computed != crc:
         raise BadSnapshot(f"crc is {crc:08x}, the bytes give {computed:08x}")

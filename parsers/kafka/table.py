@@ -39,7 +39,7 @@ from cklog.model.wording import numbered
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import Header, KafkaRecord, records
 from cklog.parsers.kafka.decode import Decoded, decode_parts
-from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
+from cklog.parsers.kafka.payloads import BadBatch, Budget
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
 from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
 from cklog.parsers.tables.records import NotARecord, as_record, batch_of_rows, strict_json
@@ -170,8 +170,7 @@ def _rows_of_batch(
     except BadBatch as reason:
         detail = f"{numbered('offset', head.base, head.last)}, after {done} records: {reason}"
         count = max(head.count - done, 1)
-        id = "over-budget" if isinstance(reason, BatchOverBudget) else "corrupt-batch"
-        yield Damage(path=path, id=id, offset=at, detail=detail, count=count)
+        yield Damage(path=path, id=reason.id, offset=at, detail=detail, count=count)
 
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import crc32c
 import pytest
 
 from tests.conftest import SAMPLES
@@ -137,3 +138,72 @@ def test_an_older_checkpoint_of_another_version_changes_nothing(tmp_path: Path) 
     code, answer = _answer("recovery-line", tmp_path / "run", *options)
     assert (code, answer["result"]["action"]) == (whole, intact["result"]["action"])
     assert answer["result"]["line"] == intact["result"]["line"]
+
+
+def _batches(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each whole batch of a Kafka log begins and ends."""
+    at = 0
+    while at + 61 <= len(data):
+        end = at + 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+        if end > len(data):
+            return
+        yield at, end
+        at = end
+
+
+def _of_format_3(data: bytes, at: int) -> bytes:
+    """Make a batch one of a newer format, whose checksum format 2 does not understand."""
+    return data[: at + 16] + b"\x03" + data[at + 17 : at + 20] + bytes([data[at + 20] ^ 1]) + data[at + 21 :]
+
+
+def _of_codec_6(data: bytes, at: int, end: int) -> bytes:
+    checked = data[at + 21 : at + 22] + bytes([data[at + 22] & ~7 | 6]) + data[at + 23 : end]
+    crc = int(crc32c.crc32c(checked))
+    return data[: at + 17] + crc.to_bytes(4, "big") + checked + data[end:]
+
+
+def _kafka_variants(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield files of which a batch or the version is of a later Kafka."""
+    for path in sorted(folder.rglob("*")):
+        data = path.read_bytes() if path.is_file() else b""
+        name = str(path.relative_to(folder))
+        if path.suffix == ".log":
+            batches = list(_batches(data))
+            for at, end in (batches[0], batches[-1]):
+                yield name, _of_format_3(data, at)
+                if path.parent.name.startswith(("__consumer_offsets", "connect-offsets")):
+                    yield name, _of_codec_6(data, at, end)
+        elif data.startswith(b"0\n"):
+            yield name, b"9\n" + data[2:]
+
+
+@pytest.mark.parametrize(
+    ("sample", "least"), [("kafka-broker", 16), ("kafka-streams-state", 20), ("connect-offsets", 8)]
+)
+def test_no_answer_rests_on_what_a_later_kafka_wrote(sample: str, least: int, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(SAMPLES / sample, folder)
+    looked = 0
+    for name, data in _kafka_variants(SAMPLES / sample):
+        if "shop.shop.orders" in name:  # what the connector wrote, which it does not read
+            continue
+        (folder / name).write_bytes(data)
+        code, answer = _answer("recovery-line", folder)
+        found = [f for f in answer["findings"] if f["id"] == "unknown-version"]
+        assert {f["severity"] for f in found} == {"error"}, name
+        assert (code, answer["result"]["action"]) == (5, "undetermined"), name
+        shutil.copy(SAMPLES / sample / name, folder / name)
+        looked += 1
+    assert looked >= least
+
+
+def test_a_batch_with_a_wrong_number_of_its_format_is_damaged(tmp_path: Path) -> None:
+    """Its checksum is right as one of format 2: it was written as that."""
+    folder = tmp_path / "run"
+    shutil.copytree(SAMPLES / "kafka-broker", folder)
+    log = folder / "orders-0" / f"{0:020}.log"
+    data = log.read_bytes()
+    log.write_bytes(data[:16] + b"\x03" + data[17:])
+    _, answer = _answer("recovery-line", folder)
+    assert "unknown-version" not in {f["id"] for f in answer["findings"]}
+    assert any(f["severity"] == "error" and f["subject"].startswith("orders-0/") for f in answer["findings"])

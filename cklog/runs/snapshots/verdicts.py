@@ -59,7 +59,7 @@ UNKNOWN_KIND = "Snapshot"
 """What is called neither checkpoint nor savepoint: metadata before version 4 does not say."""
 
 WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
-_DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version", **dict.fromkeys(UNREAD, "unread")}
+_DAMAGED: Mapping[str, SnapshotVerdict] = {**dict.fromkeys(UNREAD, "unread"), "unknown-version": "unknown-version"}
 """What is no damage of the metadata; all else is."""
 
 

@@ -98,7 +98,7 @@ def _read_together(data: bytes) -> Outcome:
     if found.faults:
         assert [fault.batch for fault in found.faults] == [*range(_ALONGSIDE)], "one of several like it is refused"
         fault = found.faults[0]
-        return Outcome("limit" if fault.over else "refused", why=fault.reason)
+        return Outcome("limit" if fault.id == BatchOverBudget.id else "refused", why=fault.reason)
     table = found.to_table()
     columns = [table.column(name).to_pylist() for name in ("offset", "timestamp", "key", "value")]
     rows = [(*row, found.headers_of(i)) for i, row in enumerate(zip(*columns, strict=True))]

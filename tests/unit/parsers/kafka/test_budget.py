@@ -110,7 +110,7 @@ def test_a_batch_of_more_records_than_any_broker_writes(monkeypatch: pytest.Monk
     monkeypatch.setattr(payloads, "budgets", lambda: Budgets(3 * 4096))
     few, many = (batch(0, [Row(b"v")] * n) for n in (3, 4))
     (part,) = decode_parts([(header(few), few), (header(many), many)], Budget.of_split(100))
-    assert [(fault.batch, fault.over) for fault in part.records.faults] == [(1, True)]
+    assert [(fault.batch, fault.id) for fault in part.records.faults] == [(1, "over-budget")]
     assert len(part.records.offset) == 3
 
 

@@ -60,7 +60,7 @@ def test_a_batch_that_does_not_decode_is_a_fault_and_the_rest_stays() -> None:
     assert found.offset.tolist() == [0, 1, 10, 11, 20, 21]
     assert [fault.batch for fault in found.faults] == [1, 3, 4, 6]
     assert found.faults[0] == Fault(1, "a number that is cut short")
-    assert found.faults[2] == Fault(4, "compression codec 5")
+    assert found.faults[2] == Fault(4, "compression codec 5, known are 0 to 4", "unknown-version")
     assert found.faults[3] == Fault(6, "offset 1 after 1 in a batch up to 1")
 
 
