@@ -253,17 +253,13 @@ class SnapshotLine:
             return (
                 f"Indeterminate: {first_few(lost, 3)} {have} begun several checkpoints, and none of them has metadata."
             )
-        unsure = [j for group in plan.groups for j in group.snapshots if j.verdict == "unchecked"]
+        unsure = [j for group in plan.groups for j in group.snapshots if j.verdict in ("unchecked", *NOT_READ)]
         if unsure:
             also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""
-            named = f"{self._called(unsure[0])}{also}"
-            return (
-                f"Indeterminate: {named} may be whole, but files that it names lie outside PATH and were not looked at."
-            )
-        unread = [j for group in plan.groups for j in group.snapshots if j.verdict in NOT_READ]
-        if unread:
-            also = f", and {len(unread) - 1} more," if len(unread) > 1 else ""
-            return f"Indeterminate: {self._called(unread[0])}{also} may be whole, but was not read."
+            why = "was not read"
+            if unsure[0].verdict == "unchecked":
+                why = "files that it names lie outside PATH and were not looked at"
+            return f"Indeterminate: {self._called(unsure[0])}{also} may be whole, but {why}."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
 
