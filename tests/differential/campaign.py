@@ -25,7 +25,7 @@ _CHUNK = 500
 _RESTARTED_EVERY = 40
 """Chunks of one process: what libraries leave behind does not add up to its limit of memory."""
 
-_STUCK_SECONDS = 60
+_STUCK_SECONDS = 600
 """At one case for so long, a worker is ended."""
 
 _RUNS: tuple[dict[str, str], ...] = (

@@ -249,16 +249,13 @@ class SnapshotLine:
             return f"What was asked for cannot be restored: {'; '.join(plan.refused)}."
         lost = [self._label(group) for group in plan.groups if has_lost_metadata(group)]
         if lost:
-            have = "has" if len(lost) == 1 else "have each"
-            return (
-                f"Indeterminate: {first_few(lost, 3)} {have} begun several checkpoints, and none of them has metadata."
-            )
+            they = f"{first_few(lost, 3)} {'has' if len(lost) == 1 else 'have each'}"
+            return f"Indeterminate: {they} begun several checkpoints, and none of them has metadata."
         unsure = [j for group in plan.groups for j in group.snapshots if j.verdict in ("unchecked", *NOT_READ)]
         if unsure:
             also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""
-            why = "was not read"
-            if unsure[0].verdict == "unchecked":
-                why = "files that it names lie outside PATH and were not looked at"
+            outside = "files that it names lie outside PATH and were not looked at"
+            why = outside if unsure[0].verdict == "unchecked" else "was not read"
             return f"Indeterminate: {self._called(unsure[0])}{also} may be whole, but {why}."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
