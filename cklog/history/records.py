@@ -80,8 +80,7 @@ def records_of(
     as_of : milliseconds; later checkpoints, and those without a time, are left out
     """
     findings: list[Finding] = []
-    if as_of is not None:
-        table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
+    table = records_until(table, as_of)
     operator, operators = codes(table["operator"])
     number, part = integers(table["checkpoint"]), integers(table["subtask"])
     order = stable_order(operator, part, number)
@@ -113,6 +112,11 @@ def records_of(
     return _without_foreign_channels(
         built, [name for name in parsed if name not in good and name not in channels], index
     )
+
+
+def records_until(table: pa.Table, as_of: int | None) -> pa.Table:
+    """Return checkpoint records up to `as_of` (ms), without those that have no time; None: all."""
+    return table if as_of is None else table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
 
 
 def tells_no_watermarks(table: pa.Table) -> bool:

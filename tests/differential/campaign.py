@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import selectors
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,8 +25,8 @@ _CHUNK = 500
 _RESTARTED_EVERY = 40
 """Chunks of one process: what libraries leave behind does not add up to its limit of memory."""
 
-_STUCK_SECONDS = 600
-"""At one case for so long, a worker is ended."""
+_STUCK_SECONDS, _STUCK_IN_REFERENCE_SECONDS = 600, 30
+"""At one case for so long, in cklog and in a reference, a worker is ended: a busy machine makes nothing a hang."""
 
 _RUNS: tuple[dict[str, str], ...] = (
     {"MALLOC_PERTURB_": "165", "PYTHONHASHSEED": "0"},
@@ -108,9 +108,17 @@ class _Lane:
                 place = self._place.read_bytes()
                 if place != before:
                     before, since = place, time.monotonic()
-                elif time.monotonic() - since > _STUCK_SECONDS and before[:8] != struct.pack("<q", -1):
+                elif time.monotonic() - since > _longest_at(before):
                     process.kill()
         return held
+
+
+def _longest_at(place: bytes) -> float:
+    """Return the seconds that a worker may take where it is."""
+    case, phase = PLACE.unpack(place)
+    if case < 0:
+        return math.inf
+    return _STUCK_IN_REFERENCE_SECONDS if phase == REFERRING else _STUCK_SECONDS
 
 
 @dataclass

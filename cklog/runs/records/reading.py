@@ -21,7 +21,7 @@ from cklog.errors import CorruptInput, NotFound, Unreadable
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state
 from cklog.history.pieces import record_pieces
-from cklog.history.records import CheckpointRecords, records_of, tells_no_watermarks
+from cklog.history.records import CheckpointRecords, records_of, records_until, tells_no_watermarks
 from cklog.history.state_files import gone_states, state_flaws
 from cklog.history.watermarks import CurrentState, build_history
 from cklog.inputs.offers import OffersRecords
@@ -108,7 +108,8 @@ class RecordReader:
     def _read(self, as_of: int | None) -> CheckpointsRead:
         table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, as_it_is, WITH_PLACES, None)
         stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
-        if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
+        counted = stored and not (len(table) and tells_no_watermarks(records_until(table, as_of)))
+        if counted or not self.tables.has("events"):
             if self.tables.has("events") and not len(table):
                 findings = [*findings, _no_record(findings)]
             return CheckpointsRead(table, findings, inputs, None)
