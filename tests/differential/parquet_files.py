@@ -53,6 +53,8 @@ def take_apart(data: bytes) -> Parts:
                 start = at
                 header, at = read_struct(data, start)
                 stored = get(header, _STORED)
+                if stored < 0:
+                    raise NoThrift("a page that ends before it begins")
                 pages.append((header, data[at : at + stored], start))
                 at += stored
             chunks.append((column, about, pages))

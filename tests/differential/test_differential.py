@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -131,6 +130,7 @@ for one in DECODERS:
 """
 
 
+@pytest.mark.slow
 def test_a_case_is_the_same_bytes_in_each_process() -> None:
     """The two runs of a campaign have sets in different orders."""
     found = [
@@ -152,12 +152,16 @@ def test_damage_says_what_it_did() -> None:
     assert kinds == {"none", "inside", "outside"}
 
 
-def test_a_worker_that_ends_is_a_violation_and_the_others_go_on(tmp_path: Path) -> None:
-    """The command itself, in processes of its own; and a lane whose worker is ended in the middle."""
+@pytest.mark.slow
+def test_the_command_itself() -> None:
     words = [sys.executable, "-m", "tests.differential", "--count", "12", "--decoder", "sst-files"]
     ended = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[1].split()[:2] == ["sst-files", "12"]
+
+
+def test_a_worker_that_ends_is_a_violation_and_the_others_go_on() -> None:
+    """A lane whose worker is ended in the middle."""
     asked: list[tuple[int, int]] = []
 
     class Lane:
