@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ def output_impact(
         guarantee=support.guarantee,
         convergence=found.kind,
         first_right=None if end is None else stream.first_from(end),
-        missing=_results_of(phases, "offline"),
+        missing=_results_of(phases, "offline") + _unmatched(operators, found),
         wrong=_results_of(phases, "convergence"),
         doubled=_results_of(phases, "duplicate"),
         in_doubt=_results_in_doubt(trust),
@@ -136,6 +136,11 @@ def _with_earlier_start(found: Converging, flow: Dataflow, output: str, since: B
 def _may_shift(operator: Operator) -> bool:
     """Whether windows align with the first element that comes, and so perhaps elsewhere after a restart."""
     return any(w.slide > 1 and (w.kind == "count" or w.start is None) for w in operator.windows)
+
+
+def _unmatched(operators: Sequence[Operator], found: Converging) -> Count:
+    """How many results a join does not send because it lost one side of their pairs: nothing here counts pairs."""
+    return Count(0, None) if found.kind != "none" and any(o.joins for o in operators) else NOTHING
 
 
 def _offline_phase(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:

@@ -39,7 +39,7 @@ class FailureAt:
 
     Of `stored` checkpoints (initial states not counted) it would have rolled `rolled_past` past; `subtasks_back`
     subtasks would have fallen below their newest checkpoint, `farthest` by most, `distance` checkpoints; `lost_ms`
-    is the most time that a subtask would have gone back (None: one to an initial state of unknown time).
+    is the most work that a subtask would have lost, from its checkpoint in the line on (None: it is not known of one).
     `at_initial` had checkpoints and would have fallen to their initial state.
     """
 
@@ -187,7 +187,7 @@ def _failure_at(history: History, time: int, newest: Ints, line: Ints) -> Failur
     distance = newest - line
     back = np.flatnonzero(distance)
     chosen = history.time[history.first[:-1] + line]
-    lost = None if (chosen[back] < 0).any() else int((time - chosen[back]).max(initial=0))
+    lost = None if (chosen < 0).any() else int((time - chosen).max(initial=0))
     farthest = int(np.argmax(distance))
     return FailureAt(
         time=time,

@@ -128,7 +128,11 @@ def read_events(
     current = current_states(order, ports, lost)
     if metadata is not None:
         silent = None if lost.damaged else CurrentState()
-        table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
+
+        def now(subtask: Subtask) -> CurrentState | None:
+            return current.get(subtask) if subtask in places.index else silent
+
+        table, left_out = with_records(table, metadata, now, as_of)
         others += left_out
     raw = RawEvents(order=order, ports=ports, deliveries=deliveries, current=current, table=table)
     return raw, [*_with_most_places(findings + more), *order.findings, *strange, *lost.findings, *others], inputs

@@ -178,7 +178,7 @@ def current_states(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, Cu
 
 
 def with_records(
-    table: pa.Table, metadata: pa.Table, now: Callable[[Subtask], CurrentState | None]
+    table: pa.Table, metadata: pa.Table, now: Callable[[Subtask], CurrentState | None], as_of: int | None = None
 ) -> tuple[pa.Table, list[Finding]]:
     """Join the checkpoints of events with what `checkpoints/` says of them besides watermarks.
 
@@ -190,6 +190,7 @@ def with_records(
     table : records made of events, as `WITH_PLACES`
     metadata : records of `checkpoints/`, without watermarks
     now : returns the current state of a subtask, None if it is not known
+    as_of : milliseconds; the events are those up to then, and nobody misses one of a later checkpoint
 
     Returns
     -------
@@ -216,7 +217,9 @@ def with_records(
         elif volatile[row[key]]:
             state = now(who[row[key]])
         else:
-            unplaced.append(key)
+            time = records.table["time"][row[key]].as_py()
+            if as_of is None or (time is not None and time <= as_of):
+                unplaced.append(key)
             continue
         if state is not None:
             sent, received = (pa.array([sorted(side.items())], _WATERMARKS) for side in (state.sent, state.received))

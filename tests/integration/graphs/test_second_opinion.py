@@ -62,7 +62,7 @@ def told(moment: FailureAt) -> Told:
 def told_of(found: RecoveryLine) -> Told:
     """The same of a line; simulated checkpoints are numbered from 1 without a gap."""
     back = [distance for distance in found.rollback if distance.checkpoints]
-    times = [distance.time_ms for distance in back]
+    times = [distance.time_ms for distance in found.rollback]
     lost = None if None in times else max((time for time in times if time is not None), default=0)
     distances = zip(found.line, found.rollback, strict=True)
     return (
