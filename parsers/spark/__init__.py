@@ -5,5 +5,6 @@ Files are listed, read and verified here. Where a restart goes on, and what is i
 
 - `parser`: one checkpoint folder and what lies beside it
 - `metadata_log`: folders of one small file a batch: listed, read, decoded
+- `file_sinks`: folders that a file sink wrote to
 - `state`: the room of state stores
 """

@@ -41,7 +41,6 @@ from cklog.inputs.batches import (
     LoggedFile,
     LogListing,
 )
-from cklog.inputs.sink_files import SinkFiles
 from cklog.local_files import UnfollowedLink, reason
 from cklog.model.values import is_integer
 from cklog.model.verdict import UNREAD
@@ -328,9 +327,6 @@ def _logged_file(line: Line) -> LoggedFile:
     return LoggedFile(value["path"], _integer_member(value, "batchId"), line.offset)
 
 
-SINK_LOG = "_spark_metadata"
-
-
 def read_file_log(
     root: Root,
     listing: LogListing,
@@ -346,11 +342,6 @@ def read_file_log(
     return FileLog(listing, reads)
 
 
-def read_sink_log(root: Root, entries: Iterable[FileEntry], folder: str, everything: bool = False) -> FileLog:
-    """Read the log of the file sink that wrote to a folder."""
-    return read_file_log(root, list_log(entries, f"{folder}/{SINK_LOG}"), everything=everything)
-
-
 def size_of(root: Root, stored: str) -> FoundSize:
     """Return the size of an input file; Spark stores its path as a URI, in which a space is %20."""
     try:
@@ -358,51 +349,3 @@ def size_of(root: Root, stored: str) -> FoundSize:
         return found if found is not None or "%" not in stored else root.exists_outside(unquote(stored))
     except (OSError, ValueError):
         return "outside"
-
-
-def find_sinks(entries: Iterable[FileEntry], prefix: str) -> tuple[str, ...]:
-    """Find the folders beside the checkpoint that hold a file sink's log; none if PATH is the checkpoint itself."""
-    if not prefix:
-        return ()
-    parts = (entry.path.split("/") for entry in entries)
-    return tuple(sorted({path[0] for path in parts if len(path) == 3 and path[1] == SINK_LOG}))
-
-
-def find_bare_sinks(entries: Iterable[FileEntry], prefix: str) -> tuple[str, ...]:
-    """Find the folders beside the checkpoint with part files as a file sink writes them, and no log of any kind.
-
-    A batch writer leaves `_SUCCESS`, a table format its own folder.
-    """
-    inside: dict[str, set[str]] = {}
-    for entry in entries:
-        first, _, rest = entry.path.partition("/")
-        if prefix and rest and first + "/" != prefix:
-            inside.setdefault(first, set()).add(rest)
-    return tuple(sorted(folder for folder, names in inside.items() if _looks_written(names)))
-
-
-def _looks_written(names: set[str]) -> bool:
-    """Return whether these are the names in a folder that a file sink without a log wrote to."""
-    parts = any(name.startswith("part-") and "/" not in name for name in names)
-    return parts and not any(name.startswith(("_", ".hoodie/")) for name in names)
-
-
-def sink_files(root: Root, entries: list[FileEntry], folder: str) -> SinkFiles:
-    """List the files of a sink's folder, by the batches whose log lists them."""
-    log = read_sink_log(root, entries, folder)
-    here = {posixpath.basename(e.path): e.path for e in entries if _is_result(e.path, folder)}
-    listed: dict[int, tuple[str, ...]] = {}
-    for number, found in log.reads.items():
-        names = (posixpath.basename(unquote(line.path)) for line in found.value or ())
-        listed[number] = tuple(sorted(here[name] for name in names if name in here))
-    known = set().union(*listed.values())
-    whole = {number for number, found in log.reads.items() if found.flaw is None}
-    first = log.listing.base if log.listing.compacts else 0
-    lacking = tuple(n for n in range(first, log.listing.newest) if n not in whole)
-    return SinkFiles(listed, tuple(sorted(set(here.values()) - known)), log.listing.newest, lacking)
-
-
-def _is_result(path: str, folder: str) -> bool:
-    """Return whether readers of a folder take a file for data: no part of its path begins with a dot or underscore."""
-    inside = path.removeprefix(f"{folder}/").split("/")
-    return path.startswith(f"{folder}/") and not any(part.startswith((".", "_")) for part in inside)

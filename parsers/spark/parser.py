@@ -22,20 +22,16 @@ from cklog.inputs.offers import Format, KindName
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.codecs import hadoop_crc
+from cklog.parsers.spark.file_sinks import SINK_LOG, find_bare_sinks, find_sinks, read_sink_log, sink_files
 from cklog.parsers.spark.metadata_log import (
-    SINK_LOG,
     decode_commit,
     decode_initial,
     decode_metadata,
     decode_offsets,
     decode_source_files,
-    find_bare_sinks,
-    find_sinks,
     list_log,
     read,
     read_file_log,
-    read_sink_log,
-    sink_files,
     size_of,
 )
 from cklog.parsers.spark.state.checksums import sidecars_of

@@ -36,7 +36,7 @@ def read_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
         byte = data[at]
         at += 1
         found |= (byte & 127) << shift
-        if byte < 128:
+        if byte < 128 and found >> 32 == 0:
             return found, at
         shift += 7
     return 0, -1
@@ -78,7 +78,7 @@ def unpack_runs(
                         return -1
                     value |= data[at] << (8 * k)
                     at += 1
-            if left == 0 or at > size or value > mask:
+            if left == 0 or left >> 31 or at > size or value > mask:
                 return -1
         count = min(left, end - i)
         if value >= 0:

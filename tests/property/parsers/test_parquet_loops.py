@@ -245,3 +245,37 @@ def test_arrow_is_asked_once_of_files_that_say_the_same(monkeypatch: pytest.Monk
         told(sink.getvalue().to_pybytes(), "compiled")
         asked.append(len(accepted))
     assert asked == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@pytest.mark.parametrize(
+    ("data", "ends"),
+    [
+        (b"\xfe\xff\xff\xff\x0f", 0),
+        (b"\xfe\xff\xff\xff\x10\x00", -1),  # 33 bits
+        (b"\x82\x80\x80\x80\x77\x00", -1),
+        (b"\x80\x80\x80\x80\x80\x01\x00", -1),
+        (b"\x80", -1),
+    ],
+)
+def test_a_run_of_a_number_of_more_than_32_bits_is_none(data: bytes, ends: int, form: str) -> None:
+    assert first_of_run(data, form) == ends
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@pytest.mark.parametrize(("groups", "ends"), [(1, 0), ((1 << 28) - 1, 0), (1 << 28, -1)])
+def test_a_run_of_more_numbers_than_a_page_can_have_is_none(groups: int, ends: int, form: str) -> None:
+    """Packed numbers of no bits take no bytes, however many the run says there are."""
+    assert first_of_run(_varint(groups << 1 | 1), form) == ends
+
+
+def first_of_run(data: bytes, form: str) -> int:
+    """Read one number of no bits of a run; return how that ends."""
+    for _ in forced(form):
+        unpack, out = Loop(unpack_runs, (read_varint,)), np.zeros(1, np.int64)
+        state, values = np.zeros(4, np.int64), only_read(np.array([7]))
+        piece = only_read(np.frombuffer(data + b"more", np.uint8))
+        ended = unpack(1, piece, len(data), 0, state, values, 1, out, 0, 1)
+        assert ended or out.tolist() == [7]
+        return int(ended)
+    raise AssertionError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cklog.parsers.spark.metadata_log import find_sinks
+from cklog.parsers.spark.file_sinks import find_sinks
 from cklog.storage import FileEntry
 
 
