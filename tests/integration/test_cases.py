@@ -1,0 +1,54 @@
+"""Folders that were found with a wrong answer: each has a README that says the right one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import SHARED
+from tests.program import cklog
+
+CASES = SHARED.parent / "round3" / "cases"
+
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
+
+
+def answer(command: str, path: str, *options: str) -> tuple[int, Any]:
+    """Ask about a folder of a case; return the exit code and the answer."""
+    ended = cklog(command, CASES / path, "--json", *options)
+    return ended.code, json.loads(ended.out)
+
+
+@pytest.mark.parametrize(
+    ("path", "committed", "planned"),
+    [("engines/spark-commits-v3/ck", 9, 10), ("mission/spark-commit-v3/run/ck", 2, None)],
+)
+def test_commits_of_version_3(path: str, committed: int, planned: int | None) -> None:
+    code, found = answer("recovery-line", path)
+    assert (code, found["result"]["action"]) == (0, "restart")
+    assert (found["result"]["details"]["committed"], found["result"]["details"]["planned"]) == (committed, planned)
+    assert not [f for f in found["findings"] if f["severity"] == "error"]
+
+
+def test_metadata_of_a_version_that_is_not_known() -> None:
+    run = CASES / "mission/flink-unknown-version/run"
+    code, found = answer("recovery-line", str(run), "--map", f"file:///srv/cklog-sample/flink-orders={run}")
+    assert (code, found["verdict"], found["result"]["action"]) == (5, "indeterminate", "undetermined")
+
+
+def test_checkpoints_behind_the_moment_asked_for() -> None:
+    _, found = answer("recovery-line", "brute/as-of-unplaced/run", "--as-of", "1700000000100")
+    assert "unplaced-checkpoint" not in {f["id"] for f in found["findings"]}
+
+
+def test_work_that_a_failure_undoes() -> None:
+    _, found = answer("recovery-line", "brute/failed-at-lost/run", "--failed-at", "all")
+    assert [moment["lost_ms"] for moment in found["result"]["moments"]][-2:] == [50_000, 60_000]
+
+
+def test_pairs_that_a_join_does_not_make() -> None:
+    _, found = answer("impact", "brute/impact-join-stateless-missing/run", "--recovery", "stateless-rollback")
+    missing = {output["output"]: output["missing"]["most"] for output in found["result"]["outputs"]}
+    assert all(missing[name] is None or missing[name] >= 11 for name in ("op2", "op3"))
