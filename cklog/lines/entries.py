@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from cklog.arrays.types import Ints, Mask
 from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
@@ -20,10 +22,12 @@ def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) ->
     """Return the checkpoint of every subtask on `line` (an index per subtask, shape (n,)), in order of the subtasks."""
     history = built.history
     rows = history.first[:-1] + line
+    goes_on = _go_on(records, built, line)
     found = []
     for i, (subtask, uri) in enumerate(zip(history.subtasks, _state_uris(records, built.row[rows]), strict=True)):
         label, time = int(history.label[rows[i]]), int(history.time[rows[i]])
-        state: Literal["stored", "initial", "current"] = "initial" if line[i] == 0 and label == 0 else "stored"
+        begins = line[i] == 0 and label == 0 and not goes_on[i]
+        state: Literal["stored", "initial", "current"] = "initial" if begins else "stored"
         if history.survivor[i] and line[i] == history.newest[i]:
             state = "current"
         found.append(
@@ -38,6 +42,21 @@ def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) ->
             )
         )
     return tuple(found)
+
+
+def _go_on(records: CheckpointRecords, built: BuiltHistory, line: Ints) -> Mask:
+    """Find the subtasks whose state on `line` has messages in it, sent, received or read, shape (n,).
+
+    A run that goes on after a recovery has it in its checkpoints 0: they are the states that were restored.
+    """
+    history = built.history
+    found = np.zeros(len(history.subtasks), np.bool_)
+    found[history.dst[history.received_of(line) > 0]] = True
+    found[history.src[history.sent_of(line) > 0]] = True
+    for i, row in enumerate(built.row[history.first[:-1] + line].tolist()):
+        read = records.table["sources"][row].as_py() if row >= 0 else None
+        found[i] |= any(offset for _, offset in read or ())
+    return found
 
 
 def _state_uris(records: CheckpointRecords, row: Ints) -> list[str | None]:

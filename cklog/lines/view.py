@@ -173,8 +173,11 @@ def _replay_section(channels: list[ReplayRange]) -> Section:
 
 def _resent_section(channels: list[ReplayRange]) -> Section:
     rows = [(c.channel, c.resent_from, c.resent_to) for c in channels]
-    note = "the sender will send these again: drop them at the receiver, or truncate the log before the restart"
-    return section("To deduplicate or truncate", ("channel", "from", "known to"), rows, note)
+    note = (
+        "the sender sends these again; no receiver on this line has processed them: truncate each log at `from`, or "
+        "process each number once"
+    )
+    return section("Sent again after the restart", ("channel", "from", "known to"), rows, note)
 
 
 def _sources_section(line: RecoveryLine) -> Section:

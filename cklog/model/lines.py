@@ -59,8 +59,8 @@ class ReplayRange:
 
     `replay_from`/`replay_to` is the half-open range to replay; `messages` and `bytes` of it that the log
     holds; `retained` True / False, or None if no log is there to tell. `resent_from`/`resent_to`: sequence
-    numbers that the sender will use again (deduplicate at the receiver, or truncate the log there);
-    None if it sends nothing again as far as the evidence goes.
+    numbers that the sender will use again, and that no receiver on the line has processed (truncate the log there, or
+    process each number once); None if it sends nothing again as far as the evidence goes.
     """
 
     channel: str

@@ -100,7 +100,7 @@ def _recovery_time(part: Part, line: RecoveryLine) -> ShownPart:
 
 _MOST_PARTS = 10_000
 
-_REPLAYED = ("To replay from the channel logs", "To deduplicate or truncate", "Sources resume at")
+_REPLAYED = ("To replay from the channel logs", "Sent again after the restart", "Sources resume at")
 
 
 def shown_command(command: str, all_of_it: str) -> tuple[str, str]:

@@ -100,7 +100,7 @@ VERBS: Mapping[str, str] = {
     "restore": "restore SUBTASK CHECKPOINT URI",
     "load": "load SUBTASK FILE.json (an eventual checkpoint and its filters)",
     "replay": "replay CHANNEL FROM TO (TO is not among them)",
-    "drop": "drop CHANNEL FROM TO (sent again: ignore them, or cut the log at FROM)",
+    "truncate": "truncate CHANNEL FROM TO (cut the log at FROM: messages FROM to TO are sent again)",
     "cut": "cut SUBTASK CHANNEL NUMBER (cut its output queue behind that input)",
     "seek": "seek SUBTASK SOURCE OFFSET",
 }

@@ -236,14 +236,17 @@ def _checked_id(value: Any) -> str:
     return value
 
 
-def decode_files(data: bytes) -> tuple[LoggedFile, ...]:
-    """Decode a file of a file source's or file sink's log."""
-    return tuple(_logged_file(line) for line in _lines_after_version(data)[1])
+def decode_files(data: bytes, numbers: Iterable[str] = ()) -> tuple[LoggedFile, ...]:
+    """Decode a file of a file source's or file sink's log; `numbers` are members that each line has to have."""
+    return tuple(_logged_file(line, numbers) for line in _lines_after_version(data)[1])
 
 
 def decode_source_files(data: bytes) -> tuple[LoggedFile, ...]:
-    """Decode a file of a file source's log, which is only written for a batch with files."""
-    files = decode_files(data)
+    """Decode a file of a file source's log, which is only written for a batch with files.
+
+    Spark 4.3 does not start with an entry that lacks one of its members.
+    """
+    files = decode_files(data, ("timestamp", "batchId"))
     if not files:
         raise Damaged("torn-batch-file", len(data), "it ends before its first file")
     return files
@@ -319,11 +322,14 @@ def _integer_member(value: dict[str, Any], key: str) -> int | None:
     return found if is_integer(found) else None
 
 
-def _logged_file(line: Line) -> LoggedFile:
-    """Decode a line of a file log."""
+def _logged_file(line: Line, numbers: Iterable[str]) -> LoggedFile:
+    """Decode a line of a file log; `numbers` are members that it has to have."""
     value = _parse_json(line)
     if not (isinstance(value, dict) and isinstance(value.get("path"), str)):
         raise Damaged("torn-batch-file", line.offset, "no path on the line")
+    for name in numbers:
+        if _integer_member(value, name) is None:
+            raise Damaged("torn-batch-file", line.offset, f"no {name} on the line")
     return LoggedFile(value["path"], _integer_member(value, "batchId"), line.offset)
 
 

@@ -52,3 +52,21 @@ def test_pairs_that_a_join_does_not_make() -> None:
     _, found = answer("impact", "brute/impact-join-stateless-missing/run", "--recovery", "stateless-rollback")
     missing = {output["output"]: output["missing"]["most"] for output in found["result"]["outputs"]}
     assert all(missing[name] is None or missing[name] >= 11 for name in ("op2", "op3"))
+
+
+def test_an_entry_of_a_source_log_without_its_timestamp() -> None:
+    code, found = answer("recovery-line", "users/spark-source-log-entry", "--map", "file:///srv/job/h3/A/job=.")
+    assert (code, found["result"]["action"]) == (3, "repair-first")
+    errors = [f for f in found["findings"] if f["severity"] == "error"]
+    assert any("sources/0/33" in f["message"] and "timestamp" in f["message"] for f in errors)
+
+
+def test_a_run_that_goes_on_after_a_recovery() -> None:
+    code, found = answer("recovery-line", "users/native-checkpoint0")
+    assert (code, found["result"]["action"]) == (0, "restart")
+    states = {
+        entry["operator"]: (entry["checkpoint"], entry["state"], entry["uri"]) for entry in found["result"]["line"]
+    }
+    assert states == {"agg": (0, "stored", "ck/a0"), "src": (0, "stored", "ck/s0")}
+    assert [(source["source"], source["offset"]) for source in found["result"]["sources"]] == [("in-0", 532)]
+    assert [(c["replay_from"], c["replay_to"]) for c in found["result"]["channels"]] == [(258, 321)]

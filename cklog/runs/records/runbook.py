@@ -25,7 +25,7 @@ def record_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[S
     nothing = [giving_up()] if run.action == "start-over" else []
     steps = [*nothing, *first, *([_restore(line)] if restored else []), *([_load(line)] if queues else [])]
     steps += [checking_sources(again)] if line.sources else []
-    steps += [step for step in (_cut(line), _drop(line), _seek(line), _replay(line)) if step]
+    steps += [step for step in (_cut(line), _truncate(line), _seek(line), _replay(line)) if step]
     return [*steps, starting(undo="stop it, put the copy back, and take the steps again"), _look(run)]
 
 
@@ -111,18 +111,18 @@ def _cut(line: RecoveryLine) -> Step | None:
     )
 
 
-def _drop(line: RecoveryLine) -> Step | None:
+def _truncate(line: RecoveryLine) -> Step | None:
     told = [
-        job("drop", c.channel, c.resent_from, c.resent_to)
+        job("truncate", c.channel, c.resent_from, c.resent_to)
         for c in line.channels
         if c.resent_from is not None and c.resent_to is not None and c.resent_to > c.resent_from
     ]
     if not told:
         return None
     return Step(
-        title="Do away with what is sent again",
-        why="senders use these numbers once more: cut each log there, or let its receivers ignore them",
-        worked="each log ends at its number, or its receivers ignore the range",
+        title="Truncate the logs of what is sent again",
+        why="senders use these numbers once more, and no restored receiver has processed any: receivers drop nothing",
+        worked="each log ends at its number, or receivers process each number once",
         command=commands(*told),
         undo="the copy has the logs whole",
         stop_if="a reader outside of the job has taken them already: it gets them twice",
