@@ -288,11 +288,13 @@ def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
     codes = encoded.indices.to_numpy()
     one = unfilled(len(encoded.dictionary), np.int64)  # a line of each code
     one[codes] = np.arange(len(codes))
-    strings = [word[one] for word in contents]
+    strings, widths = [word[one] for word in contents], width[one]
+    if (widths[codes] != width).any():  # zeros at the end of a string look as what lies behind one
+        raise Deviates
     if len(contents) > 1 and any((string[codes] != word).any() for string, word in zip(strings, contents, strict=True)):
         raise Deviates
-    _check_plain(strings, width[one])
-    return pa.DictionaryArray.from_arrays(encoded.indices, _strings(strings, width[one]))
+    _check_plain(strings, widths)
+    return pa.DictionaryArray.from_arrays(encoded.indices, _strings(strings, widths))
 
 
 def _strings(contents: list[U64], width: Widths) -> pa.Array:

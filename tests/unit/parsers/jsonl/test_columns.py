@@ -235,3 +235,11 @@ def test_long_texts_and_names_are_read_or_left_to_the_slower_reader(form: str, l
         else:
             assert batch is not None
             assert batch.to_pydict() == {"channel": ["a", long.get("channel", "a")], "seq": [5, 6]}
+
+
+@pytest.mark.parametrize("name", ["a", "a/0->b/0", "x" * 40])
+def test_zeros_at_the_end_of_a_string_are_not_passed_over(name: str) -> None:
+    """JSON has no control characters; beside the same string without them, they look as what lies behind a string."""
+    block = b"".join(line(one, 7) for one in (name, name + "\0\0", name)).replace(rb"\u0000", b"\0")
+    assert decode(block, FIELDS) is None
+    assert decode(block.replace(b"\0", b""), FIELDS) is not None
