@@ -58,7 +58,7 @@ def _(folder: Path) -> Asked:
     return line(folder)
 
 
-@produces("unknown-version", exit=3)
+@produces("unknown-version", exit=5)
 def _(folder: Path) -> Asked:
     job(folder)
     (folder / OLD / "chk-7" / "_metadata").write_bytes(bytes.fromhex("4960672d00000063"))

@@ -48,7 +48,7 @@ def _(folder: Path) -> Asked:
     return wordcount(folder, written={"ck/commits/5": b""})
 
 
-@produces("unknown-version", exit=3)
+@produces("unknown-version", exit=5)
 def _(folder: Path) -> Asked:
     return wordcount(folder, written={"ck/commits/5": b"v9\n{}"})
 
