@@ -93,14 +93,14 @@ def stream(tape: Tape) -> Fact | None:
         return ("inline", None, None, len(tape.blob()))
     if kind == 2:
         size = tape.i64()
-        return ("absolute", tape.text(), 0, _size(size))
+        return ("absolute", tape.text(), 0, _file_size(size))
     if kind == 3:
         tape.i32()
         tape.longs()
         return stream(tape)
     if kind == 6:
         path = tape.text()
-        return ("relative", path, 0, _size(tape.i64()))
+        return ("relative", path, 0, _file_size(tape.i64()))
     if kind == 15:
         start, size = _size(tape.i64()), _size(tape.i64())
         if tape.i32() not in (0, 1):
@@ -111,6 +111,11 @@ def stream(tape: Tape) -> Fact | None:
     if kind == 16:
         return ("empty", None, None, 0)
     raise NoMetadata(f"a stream of kind {kind}")
+
+
+def _file_size(number: int) -> int | None:
+    """The size of a whole file; -1, which Flink's constructor allows, says that it is not known."""
+    return None if number == -1 else _size(number)
 
 
 def _size(number: int) -> int:
