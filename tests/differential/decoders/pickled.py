@@ -21,11 +21,23 @@ _MOST_MEMO = 1 << 16
 _DEEPEST = 200
 
 
-class Stand(tuple[()]):
+def _take(*_: Any) -> None:
+    """Take anything, and do nothing."""
+
+
+class _Named(type):
+    """What a pickle names may be an object as well: so a class takes what its objects take."""
+
+    def __setitem__(cls, *_: Any) -> None: ...
+
+
+class Stand(tuple[()], metaclass=_Named):
     """What stands for a class that a pickle names, and for its objects: it takes everything and does nothing.
 
     A real class may make a tuple, which a later REDUCE takes for arguments: so its objects are tuples, too.
     """
+
+    append = extend = add = __setstate__ = staticmethod(_take)
 
     def __new__(cls, *_: Any, **__: Any) -> Stand:
         return tuple.__new__(cls)
@@ -34,14 +46,6 @@ class Stand(tuple[()]):
 
     def __call__(self, *_: Any, **__: Any) -> Stand:
         return self
-
-    def __setstate__(self, _: Any) -> None: ...
-
-    def append(self, _: Any) -> None: ...
-
-    def extend(self, _: Any) -> None: ...
-
-    def add(self, _: Any) -> None: ...
 
     def __setitem__(self, *_: Any) -> None: ...
 
