@@ -52,6 +52,8 @@ class Decoder:
     equal: Callable[[Any, Any], bool] = equal_values
     asked_always: bool = True
     """Whether the reference is asked too what cklog refuses: not where that may end its process."""
+    memory: int = 6 << 30
+    """Bytes of address space of a worker: what asks for more gets a MemoryError."""
     compiled: bool = False
     """Whether loops of it are machine code, so that a run with bounds checks says something."""
 

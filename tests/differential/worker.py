@@ -23,9 +23,6 @@ from typing import Any
 from tests.differential.mutations import Damage
 from tests.differential.verdicts import NOT_ASKED, Decoder, Outcome, Tally, Verdict, judge
 
-MEMORY = 6 << 30
-"""Bytes of address space of a worker: what asks for more gets a MemoryError."""
-
 MAKING, READING, REFERRING = 0, 1, 2
 PLACE = struct.Struct("<qq")
 
@@ -118,13 +115,13 @@ def main(name: str, place: str, once_more: bool) -> None:
     """Serve a campaign: ranges in, tallies and digests out."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is none of ours
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from cklog.arrays import loops
     from tests.differential.decoders import decoder_of
 
     loops.FEW_ROWS = -1  # machine code, however few the rows
     decoder = decoder_of(name)
+    resource.setrlimit(resource.RLIMIT_AS, (decoder.memory, decoder.memory))
     with Path(place).open("r+b") as file, mmap.mmap(file.fileno(), PLACE.size) as at:
         for cases in _commands():
             if once_more:

@@ -202,5 +202,14 @@ EXCUSES = (
 )
 
 DECODERS = (
-    Decoder(name="pickles", reference="pickle", make=_made, read=_read, refer=_refer, excuses=EXCUSES, equal=_equal),
+    Decoder(
+        name="pickles",
+        reference="pickle",
+        make=_made,
+        read=_read,
+        refer=_refer,
+        excuses=EXCUSES,
+        equal=_equal,
+        memory=2 << 30,  # the reference fills a memo as long as the greatest number that is given to an object
+    ),
 )
