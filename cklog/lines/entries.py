@@ -22,11 +22,11 @@ def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) ->
     """Return the checkpoint of every subtask on `line` (an index per subtask, shape (n,)), in order of the subtasks."""
     history = built.history
     rows = history.first[:-1] + line
-    goes_on = _go_on(records, built, line)
+    restored = _restored(history, line)
     found = []
     for i, (subtask, uri) in enumerate(zip(history.subtasks, _state_uris(records, built.row[rows]), strict=True)):
         label, time = int(history.label[rows[i]]), int(history.time[rows[i]])
-        begins = line[i] == 0 and label == 0 and not goes_on[i]
+        begins = line[i] == 0 and label == 0 and not restored[i]
         state: Literal["stored", "initial", "current"] = "initial" if begins else "stored"
         if history.survivor[i] and line[i] == history.newest[i]:
             state = "current"
@@ -44,18 +44,15 @@ def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) ->
     return tuple(found)
 
 
-def _go_on(records: CheckpointRecords, built: BuiltHistory, line: Ints) -> Mask:
-    """Find the subtasks whose state on `line` has messages in it, sent, received or read, shape (n,).
+def _restored(history: History, line: Ints) -> Mask:
+    """Find the subtasks that have sent or received messages by their checkpoint on `line`, shape (n,).
 
-    A run that goes on after a recovery has it in its checkpoints 0: they are the states that were restored.
+    Where that is checkpoint 0, it is no initial state but the one that a recovery restored, and the run goes on from
+    it. An offset of a source says nothing of the kind: a new job may begin anywhere in its input.
     """
-    history = built.history
     found = np.zeros(len(history.subtasks), np.bool_)
     found[history.dst[history.received_of(line) > 0]] = True
     found[history.src[history.sent_of(line) > 0]] = True
-    for i, row in enumerate(built.row[history.first[:-1] + line].tolist()):
-        read = records.table["sources"][row].as_py() if row >= 0 else None
-        found[i] |= any(offset for _, offset in read or ())
     return found
 
 

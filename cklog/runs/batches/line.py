@@ -233,7 +233,8 @@ def _lead(plan: BatchPlan, chosen: bool) -> str:
         return f"The line is batch {plan.committed}, not {newest}: it is the newest to which the query can go back."
     if plan.unjudged:
         asked = "The batch asked for is" if chosen else "The newest batch that may be committed is"
-        return f"{asked} {plan.committed}, but not all that a restart reads was judged. If that is whole:"
+        doubt = "Not all that a restart reads could be judged; what follows holds only if it is sound."
+        return f"{asked} {plan.committed}. {doubt}"
     return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}."
 
 

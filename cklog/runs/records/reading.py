@@ -34,7 +34,7 @@ from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask, parse_channel, parse_subtask
 from cklog.model.question import Question
 from cklog.model.schemas import CHECKPOINTS
-from cklog.model.verdict import DAMAGE, FLAWS, HIDING, UNREAD
+from cklog.model.verdict import DAMAGE, FLAWS, HIDING, NOT_JUDGED, UNREAD
 from cklog.model.wording import first_few
 from cklog.runs.records.absent import missed_queues, no_queue_of
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Execution, Fixed
@@ -214,10 +214,11 @@ class RecordReader:
         if damaged:
             message = f"no checkpoint record can be read; {damaged[0].message}"
             raise CorruptInput(message, "look for another copy of checkpoints/")
-        unread = [f for f in findings if f.id == UNREAD]
+        unread = [f for f in findings if f.id in NOT_JUDGED]
         if unread:
             message = f"no checkpoint record can be read; {unread[0].message}"
-            raise Unreadable(message, "ask again as a user who may read it, or on a whole copy")
+            as_other = "ask again as a user who may read it, or on a whole copy"
+            raise Unreadable(message, as_other if unread[0].id == UNREAD else "use a newer cklog")
         known, channels = self.named()
         if not (known or channels):
             message = "there is no checkpoint record here, and no job.json that names operators"

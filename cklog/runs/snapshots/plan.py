@@ -124,9 +124,8 @@ def newest_of(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> 
 def is_unsure(group: Candidates, judged: JudgedSnapshot | None, check_files: bool = True) -> bool:
     """Return whether a snapshot newer than the chosen one may be whole, for all that is known."""
     newer = newer_than(group, judged)
-    return any(j.verdict in NOT_READ or (check_files and j.verdict == "unchecked") for j in newer) or has_lost_metadata(
-        group
-    )
+    doubtful = (*NOT_READ, "unchecked") if check_files else NOT_READ
+    return has_lost_metadata(group) or any(j.verdict in doubtful for j in newer)
 
 
 def may_be_older(group: Candidates, judged: JudgedSnapshot) -> bool:

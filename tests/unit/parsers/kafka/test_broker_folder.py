@@ -62,8 +62,11 @@ def test_a_checkpoint_that_does_not_add_up_is_refused(data: bytes, line: int) ->
 def test_another_version_is_no_damage() -> None:
     with pytest.raises(UnknownVersion, match="version 1, known is 0"):
         offsets(b"1\n0\n")
+    written = snapshot((9, 2, 17, 44, 0, -1))
     with pytest.raises(UnknownVersion, match="version 5, known is 1"):
-        producers(b"\0\5" + snapshot((9, 2, 17, 44, 0, -1))[2:])
+        producers(b"\0\5" + written[2:] + b"more")
+    with pytest.raises(BadSnapshot, match="5 is no version"):  # its CRC is right as of version 1
+        producers(b"\0\5" + written[2:])
 
 
 @given(st.binary(max_size=200))
