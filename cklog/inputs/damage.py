@@ -7,6 +7,7 @@ from typing import Any
 
 from cklog.engine.scan import Damage
 from cklog.model.findings import Finding, Where
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.model.wording import agreeing, many
 
 _SEVERITY: Mapping[str, Any] = {
@@ -43,10 +44,11 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         "open-transaction": f"{many(count, 'record')} of an open transaction {agreeing(count, 'are')} left out",
         "offset-jump": "offsets do not go on as they should",
         "offset-backwards": "offsets fall",
-        "unknown-version": "not read",
+        UNKNOWN_VERSION: "not read",
         "empty-file": "holds nothing",
         "damaged-value": "a value is damaged",
     }.get(id, id)
-    lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}"
+    then = ". Use a newer cklog" if id == UNKNOWN_VERSION else ""
+    lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}{then}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)
     return Finding(id=id, severity=_SEVERITY.get(id, "error"), subject=path, message=lead, where=places)

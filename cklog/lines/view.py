@@ -85,7 +85,7 @@ _NAMED = 12
 
 
 def line_steps(line: RecoveryLine) -> list[str]:
-    """Say in a few lines what a restart from a line takes: which checkpoints, and what is read and dropped again."""
+    """Say in a few lines what a restart from a line takes: which checkpoints, and what is read and sent again."""
     if not line.consistent:
         return []
     own = line.details.get("headline")  # of kinds of run that are not restored subtask by subtask
@@ -97,12 +97,12 @@ def line_steps(line: RecoveryLine) -> list[str]:
         for s in line.sources
     ]
     replayed = [f"{c.channel} {c.replay_from} to {c.replay_to}" for c in line.channels if c.replay_to > c.replay_from]
-    dropped = [f"{c.channel} from {c.resent_from}" for c in line.channels if c.resent_from is not None]
+    resent = [f"{c.channel} from {c.resent_from}" for c in line.channels if c.resent_from is not None]
     steps = {
         "restore": restored,
         "sources resume": resumed,
         "replay": replayed,
-        "drop, or truncate before the restart": dropped,
+        "truncate, or process each number once": resent,
     }
     return [visible(f"{what}: {first_few(names, _NAMED)}") for what, names in steps.items() if names]
 

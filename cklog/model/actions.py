@@ -27,7 +27,7 @@ undetermined : something that could change the action cannot be read, or was not
 """
 
 MEANINGS: dict[Action, str] = {
-    "restart": "no error in what was read",
+    "restart": "nothing found that stops it",
     "restart-older": "an older line than was stored: the findings say why",
     "repair-first": "a restart fails, or goes wrong, as the files are",
     "salvage-first": "a restart destroys intact data",

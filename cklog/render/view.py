@@ -52,7 +52,7 @@ class View:
 def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
     """Return the first sentence, after a word of warning where something could not be read."""
     unread = is_bound(findings)
-    return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
+    return f"Undetermined: not everything could be read. {shown.headline}" if unread else shown.headline
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:

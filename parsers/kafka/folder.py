@@ -253,7 +253,13 @@ class _FolderReading:
         try:
             return decode(self._root.read(entry.path))
         except side_files.UnknownVersion as reason:
-            self._report("unknown-version", "error", entry.path, f"{entry.path}: not read: {reason}", [entry.path])
+            self._report(
+                "unknown-version",
+                "error",
+                entry.path,
+                f"{entry.path}: not read: {reason}. Use a newer cklog",
+                [entry.path],
+            )
             return None
         except (OSError, *ARROW_ERRORS, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
             message = f"{entry.path}: not used: {first_line(reason)}"

@@ -283,7 +283,7 @@ def read_entries(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None
     if len(lines) < 2 or _whole_number(lines[0]) is None or _whole_number(lines[1]) is None:
         return None, [_corrupt_file(path, 0, "it does not begin with a version and a count")]
     if _whole_number(lines[0]) != 0:
-        message = f"{path} is of version {_whole_number(lines[0])}; only 0 is known"
+        message = f"{path}: not read: version {_whole_number(lines[0])}, known is 0. Use a newer cklog"
         return None, [_finding("unknown-version", "error", path, message, Where(path, 0))]
     entries: dict[tuple[str, int], StoreOffset] = {}
     findings: list[Finding] = []

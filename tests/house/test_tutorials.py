@@ -36,7 +36,7 @@ esac
 SAID = {
     "flink.md": (
         "Restore 125c88b9401f9252baa1b39e412cc4b8/chk-13.",
-        "Action: restart (no error in what was read)",
+        "Action: restart (nothing found that stops it)",
         "orders-0,2088,",
         "What was restored",
     ),

@@ -56,7 +56,7 @@ def test_brief_says_what_is_restored_read_again_and_dropped() -> None:
     told = cklog("recovery-line", SAMPLES / "domino-cycle", "--brief").out.splitlines()
     assert told[1].startswith("Action: restart (")
     assert told[2] == "restore: op1/0=1, op2/0=1, op3/0=1"
-    assert told[-1].startswith("drop, or truncate before the restart: ")
+    assert told[-1].startswith("truncate, or process each number once: ")
 
 
 def test_brief_restores_nothing_where_no_line_is_consistent() -> None:
