@@ -62,10 +62,8 @@ def flaw_facts(read: FileRead[Any], severity: Severity, then: str, stops: bool) 
         )
     unsure = read.flaw.id in NOT_JUDGED
     if unsure and severity == "error":
-        known = (
-            "A restart reads it, and nothing is known of what it does then." if stops else "What it says is not known."
-        )
-        then = f"{known} {how_to_judge(read.flaw.id)}"
+        doubt = "what a restart does with it" if stops else "what it says"
+        then = f"cklog cannot tell {doubt}. {how_to_judge(read.flaw.id)}"
     why = f"{read.path}: {read.flaw.why}. {then}"
     finding = file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
     yield Fact(finding, stops and not read.flaw.passed and not unsure)
