@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from cklog.budgets import budgets, over
 from cklog.parsers.codecs.block_checksums import decompress_block, masked_crc32c
-from cklog.parsers.codecs.sst import Handle, Read, SstFlaw, decode_handle, decode_varint
+from cklog.parsers.codecs.sst import Read
+from cklog.parsers.codecs.sst_blocks import Handle, SstFlaw, decode_handle, decode_varint
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER_BYTES, _TRAILER_BYTES, _LENGTH_BYTES = 48, 5, 10

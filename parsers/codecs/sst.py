@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from cklog.budgets import budgets, inflated_of, over
+from cklog.budgets import budgets, over
 from cklog.parsers.codecs.block_checksums import CHECKSUMS, decompress_block
+from cklog.parsers.codecs.sst_blocks import TRAILER_BYTES, Handle, SstFlaw, decode_handle, decode_varint, entries
 
 Read = Callable[[int, int], bytes]
 """Reads so many bytes from an offset of the table on; fewer only where the table ends."""
@@ -34,35 +35,15 @@ Read = Callable[[int, int], bytes]
 _MAGIC, _LEGACY_MAGIC = 0x88E241B785F4CFF7, 0xDB4775248B80FB57
 _EXTENDED = bytes.fromhex("3e007a00")
 _NEWEST, _EXTENDED_FROM, _DELTAS_FROM = 7, 6, 4
-_LEGACY_BYTES, _FOOTER_BYTES, _TRAILER_BYTES = 48, 53, 5
+_LEGACY_BYTES, _FOOTER_BYTES = 48, 53
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
 _STRETCH_BYTES, _TWO_LEVELS = 4 << 20, 2
 _U32, _U64, _MASK = struct.Struct("<I"), struct.Struct("<Q"), (1 << 32) - 1
 
 
-class SstFlaw(Exception):
-    """Raised where a table is not what was written: at byte `at` of it, and why."""
-
-    def __init__(self, at: int, why: str) -> None:
-        super().__init__(why)
-        self.at, self.why = at, why
-
-
 class UnknownTable(Exception):
     """Raised for what may well be right, but cannot be checked here: a later version, an unknown compression."""
-
-
-class Handle(NamedTuple):
-    """Where a block is: its offset, and its bytes without compression and checksum."""
-
-    at: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """Where the next block begins."""
-        return self.at + self.size + _TRAILER_BYTES
 
 
 class Footer(NamedTuple):
@@ -132,8 +113,10 @@ class _Table:
         if len(self._tail) != self._size - self._tail_at:
             raise SstFlaw(self._tail_at + len(self._tail), f"it ends there, and not at byte {self._size}")
         self._footer = decode_footer(self._tail, self._size)
-        block, _ = self._block(self._footer.metaindex, "metaindex")
-        for key, value, at, _ in _entries(block, self._footer.metaindex.at, False):
+        block, compression = self._block(self._footer.metaindex, "metaindex")
+        for key, value, at, _ in entries(
+            _plain(block, compression, self._footer.version), self._footer.metaindex.at, False
+        ):
             self._named[key] = self._inside(decode_handle(value, 0, at)[0], key.decode(errors="replace"))
         named = self._footer.top_index or self._named.pop(b"rocksdb.index", None)
         if named is None:
@@ -154,10 +137,10 @@ class _Table:
         if not every_block and self._footer.version >= _DELTAS_FROM:
             return
         plain = block if not compression else _plain(block, compression, self._footer.version)
-        keys = [key for key, _, _, _ in _entries(plain, handle.at, False)]
+        keys = [key for key, _, _, _ in entries(plain, handle.at, False)]
         if any(key >= other for key, other in pairwise(keys)):
             raise SstFlaw(handle.at, "its properties do not ascend")
-        self._properties = {key: value for key, value, _, _ in _entries(plain, handle.at, False)}
+        self._properties = {key: value for key, value, _, _ in entries(plain, handle.at, False)}
         if self._number(b"rocksdb.index.value.is.delta.encoded") and self._footer.version < _DELTAS_FROM:
             said = self._footer.version
             raise SstFlaw(self._size - 12, f"its footer says version {said}, its index is as from {_DELTAS_FROM} on")
@@ -195,6 +178,8 @@ class _Table:
         count = self._number(b"rocksdb.num.data.blocks")
         if count is not None and count != len(data):
             raise SstFlaw(self._index.at, f"its index names {len(data)} data blocks, its properties say {count}")
+        if data and data[0].at:
+            raise SstFlaw(self._index.at, f"its first data block would be at byte {data[0].at}, and not at byte 0")
         if any(one.end > other.at for one, other in pairwise(data)):
             raise SstFlaw(self._index.at, "its index names data blocks that overlap")
 
@@ -206,7 +191,7 @@ class _Table:
     def _handles(self, block: bytes, at: int, deltas: bool) -> Iterator[Handle]:
         """Yield the handles of an index block, whose file begins at byte `at`."""
         last = Handle(0, 0)
-        for number, (_, value, place, shared) in enumerate(_entries(block, at, deltas)):
+        for number, (_, value, place, shared) in enumerate(entries(block, at, deltas)):
             if number >= budgets().entries:
                 raise over("the number of blocks that its index names", budgets().entries)
             if deltas and shared:
@@ -305,7 +290,7 @@ def _decode_extended(footer: bytes, at: int, version: int) -> Footer:
         raise UnknownTable(f"its version is {version}, known are 0 to {_NEWEST}")
     if not base:
         raise SstFlaw(at + 9, "its footer has 0 for what is added to checksums, which no writer has")
-    return Footer(at, version, footer[0], base, Handle(at - _TRAILER_BYTES - size, size), None)
+    return Footer(at, version, footer[0], base, Handle(at - TRAILER_BYTES - size, size), None)
 
 
 def _decode_handles(part: bytes, at: int) -> tuple[Handle, Handle]:
@@ -336,65 +321,4 @@ def _plain(block: bytes, compression: int, version: int) -> bytes:
     try:
         return decompress_block(block, compression, version, budgets().block)
     except ValueError as error:
-        raise UnknownTable(f"an index block cannot be decompressed ({error})") from None
-
-
-def _entries(block: bytes, at: int, deltas: bool) -> Iterator[tuple[bytes, bytes, int, int]]:
-    """Yield key, value, place and shared bytes of the entries of a block whose file begins at byte `at`.
-
-    `deltas`: values have no length, so that each is told with all bytes behind it, of which it takes what it needs.
-    """
-    if len(block) < 8:
-        raise SstFlaw(at, "a block without restart points")
-    (count,) = _U32.unpack_from(block, len(block) - 4)
-    end = len(block) - 4 * (count + 1)
-    if end < 0:
-        raise SstFlaw(at, f"a block of {len(block)} bytes with {count} restart points")
-    key, i, left = b"", 0, inflated_of(len(block))
-    while i < end:
-        shared, i = decode_varint(block, i, at)
-        rest, i = decode_varint(block, i, at)
-        length = 0
-        if not deltas:
-            length, i = decode_varint(block, i, at)
-        if shared > len(key) or i + rest + length > end:
-            raise SstFlaw(at, "a block with an entry that is longer than the block")
-        key, i = key[:shared] + block[i : i + rest], i + rest
-        left -= len(key)  # each may repeat all of the one before
-        if left < 0:
-            raise over("what the keys of a block become", inflated_of(len(block)))
-        if deltas:
-            value = block[i : min(i + 20, end)]
-            _, length = decode_varint(value, 0, at)
-            if not shared:
-                _, length = decode_varint(value, length, at)
-        yield key, block[i : i + length], at, shared
-        i += length
-
-
-def decode_handle(data: bytes, i: int, at: int) -> tuple[Handle, int]:
-    """Decode a handle at byte i of data, and where it ends; `at` is where in the file to say that it cannot be.
-
-    >>> decode_handle(bytes([0x8F, 0x13, 0x21]), 0, 0)
-    (Handle(at=2447, size=33), 3)
-    """
-    offset, i = decode_varint(data, i, at)
-    size, i = decode_varint(data, i, at)
-    return Handle(offset, size), i
-
-
-def decode_varint(data: bytes, i: int, at: int) -> tuple[int, int]:
-    """Decode an unsigned number of at most 64 bits, seven to a byte and in no more bytes than it needs; and its end."""
-    if i < len(data) and data[i] < 128:  # most are
-        return data[i], i + 1
-    value = shift = 0
-    while i < len(data) and shift < 64:
-        byte = data[i]
-        i += 1
-        value |= (byte & 127) << shift
-        if byte < 128 and (byte or not shift):
-            return value, i
-        if not byte:
-            break
-        shift += 7
-    raise SstFlaw(at, "a number that does not end")
+        raise UnknownTable(f"a block that leads to others cannot be decompressed ({error})") from None

@@ -19,7 +19,7 @@ from cklog.engine.scan import Damage, damage_of
 from cklog.errors import EngineError, UsageError
 from cklog.model.findings import Where
 from cklog.parsers.codecs.leveldb_table import claims_of
-from cklog.parsers.codecs.sst import SstFlaw
+from cklog.parsers.codecs.sst_blocks import SstFlaw
 from cklog.parsers.patent.export import stored
 from cklog.parsers.patent.keys import key_of
 from cklog.parsers.patent.values import StoredValue

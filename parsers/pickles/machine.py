@@ -34,12 +34,27 @@ class Stop(Exception):
 
 
 class Skipped:
-    """What stands for a container that the caller did not ask for, or an object: it was read and not kept."""
+    """Stand for a container of a `kind` that was read and not kept, or for an object, whose kind (None) nobody knows.
 
-    __slots__ = ()
+    Only an object may be called, and may take items of every sort.
+    """
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: type[Any] | None) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"<skipped {self.kind.__name__ if self.kind else 'object'}>"
 
 
-SKIPPED = Skipped()
+SKIPPED = Skipped(None)
+_SKIPPED_KINDS = {kind: Skipped(kind) for kind in (list, dict, set, tuple, frozenset)}
+
+
+def skipped_kind(kind: type[Any]) -> Skipped:
+    """Return what stands for a container of a kind: list, dict, set, tuple or frozenset."""
+    return _SKIPPED_KINDS[kind]
 
 
 class Machine:
@@ -102,8 +117,8 @@ class Machine:
         return items
 
     def begin(self, make: type[list[Any]] | type[dict[Any, Any]] | type[set[Any]]) -> None:
-        """Push an empty container, which waits for items; `SKIPPED` if nobody asked for it."""
-        self.stack.append(SKIPPED if self._is_unwanted() else self._counted(make()))
+        """Push an empty container, which waits for items; what stands for it if nobody asked for it."""
+        self.stack.append(skipped_kind(make) if self._is_unwanted() else self._counted(make()))
 
     def _is_unwanted(self) -> bool:
         """Return whether the next container is under a key that nobody asked for, or in something skipped.
@@ -113,7 +128,7 @@ class Machine:
         if self._keys is None or not self.stack:
             return False
         below, holder = self.stack[-1], self._holder()
-        if holder is SKIPPED or below is SKIPPED:
+        if isinstance(holder, Skipped) or (isinstance(below, Skipped) and below.kind not in (tuple, frozenset)):
             return True
         if not isinstance(holder, dict) or isinstance(below, list | dict | set):
             return False
@@ -133,9 +148,9 @@ class Machine:
 
     def fixed(self, make: type[tuple[Any, ...]] | type[frozenset[Any]], items: list[Any]) -> None:
         """Push a tuple or a frozenset, which never changes."""
-        unwanted = self._keys is not None and self._holder() is SKIPPED  # else it stands for an object before a tuple
-        if unwanted or any(item is SKIPPED for item in items):
-            self.stack.append(SKIPPED)
+        unwanted = self._keys is not None and isinstance(self._holder(), Skipped)  # else it is a class before arguments
+        if unwanted or any(isinstance(item, Skipped) for item in items):
+            self.stack.append(skipped_kind(make))
             return
         inside = [self._depth.get(id(item)) or (0, _parts_of_leaf(item)) for item in items]
         depth = 1 + max((deep for deep, _ in inside), default=0)
@@ -169,7 +184,7 @@ class Machine:
         """Leave what stands for an object on top: `items` are a tuple of arguments, and a dict of those with names."""
         self.made(items)
         for item, kind in zip(items, (tuple, dict), strict=False):
-            if item is not SKIPPED and not isinstance(item, kind):
+            if not (isinstance(item, kind) or _may_be(item, kind)):
                 raise Stop("arguments that are none")
 
     def marked_object(self) -> None:
@@ -189,7 +204,7 @@ class Machine:
         top = self.stack[-1]
         if isinstance(top, list):
             top += items
-        elif top is not SKIPPED:
+        elif not _may_be(top, list):
             raise Stop("items for what is no list")
 
     def paired(self, items: list[Any]) -> None:
@@ -199,7 +214,7 @@ class Machine:
             raise Stop("a key without a value")
         if isinstance(top, dict):
             top.update(zip(self._checked_keys(items[::2], id(top)), items[1::2], strict=True))
-        elif top is not SKIPPED:
+        elif not _may_be(top, dict):
             raise Stop("pairs for what is no dict")
 
     def added(self, items: list[Any]) -> None:
@@ -207,7 +222,7 @@ class Machine:
         top = self.stack[-1]
         if isinstance(top, set):
             top.update(self._checked_keys(items, id(top)))
-        elif top is not SKIPPED:
+        elif not _may_be(top, set):
             raise Stop("members for what is no set")
 
     def whole(self, make: type[list[Any]] | type[dict[Any, Any]], add: Callable[[Machine, list[Any]], None]) -> None:
@@ -246,6 +261,11 @@ class Machine:
                 if self._same[place] > SAME_HASH:
                     raise over("the number of keys with one hash in the pickle", SAME_HASH)
         return items
+
+
+def _may_be(item: Any, kind: type[Any]) -> bool:
+    """Return whether something was skipped that is of a kind, or an object, which may be."""
+    return isinstance(item, Skipped) and item.kind in (None, kind)
 
 
 def _parts_of_leaf(item: Any) -> int:

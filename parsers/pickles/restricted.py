@@ -4,8 +4,9 @@
 
 A pickle is a program. This machine runs the opcodes that make None, bool, int, float, str, bytes, bytearray, list,
 tuple, dict, set and frozenset. An object of any class is passed over: what it is made of is read, nothing is imported,
-built or called, and `SKIPPED` stands for it. So it is with plain values that Python writes as calls in old protocols (a
-set before 4, bytes before 3, a bytearray before 5). All other opcodes are refused by name.
+built or called, and `SKIPPED` stands for it; for a tuple that holds one stands another `Skipped`. Plain values that
+Python writes as calls in old protocols (a set before 4, bytes before 3, a bytearray before 5) are passed over as well.
+All other opcodes are refused by name.
 
 What it holds is bounded by the bytes that are there, and nothing here recurses (`cklog.parsers.pickles.machine`).
 """
@@ -28,9 +29,9 @@ from cklog.parsers.pickles.arguments import (
     refuse_opcode,
     why_no_pickle,
 )
-from cklog.parsers.pickles.machine import SKIPPED, Machine, Stop
+from cklog.parsers.pickles.machine import SKIPPED, Machine, Skipped, Stop
 
-__all__ = ["SKIPPED", "CutShort", "Refused", "load", "load_from"]
+__all__ = ["SKIPPED", "CutShort", "Refused", "Skipped", "load", "load_from"]
 
 _STOP, _SHORT_TEXT, _MEMOIZE = 0x2E, 0x8C, 0x94
 
@@ -53,7 +54,7 @@ def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
 
     Parameters
     ----------
-    keys : containers under other keys of dicts become `SKIPPED`, and so may tuples with one in them; None keeps all
+    keys : containers under other keys of dicts become `Skipped`, and so may tuples with one in them; None keeps all
 
     Raises
     ------

@@ -12,7 +12,7 @@ import random
 from typing import Any
 
 from cklog.errors import OverBudget
-from cklog.parsers.pickles.restricted import SKIPPED, Refused, load
+from cklog.parsers.pickles.restricted import Refused, Skipped, load
 from tests.differential.mutations import Damage
 from tests.differential.verdicts import Decoder, Excuse, Outcome
 
@@ -131,7 +131,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value as something that can be printed and compared; sets by their members in one order."""
     if depth > _DEEPEST:
         return "⟨deep⟩"
-    if value is SKIPPED or value is Stand or isinstance(value, Stand):
+    if isinstance(value, Skipped) or value is Stand or isinstance(value, Stand):
         return _STANDS
     if isinstance(value, dict):
         return ("dict", [(_plain(k, depth + 1), _plain(v, depth + 1)) for k, v in value.items()])

@@ -16,7 +16,8 @@ from typing import Any
 
 from cklog.errors import OverBudget
 from cklog.parsers.codecs.block_checksums import CHECKSUMS
-from cklog.parsers.codecs.sst import Handle, SstFlaw, UnknownTable, _Table, check_sst
+from cklog.parsers.codecs.sst import UnknownTable, _Table, check_sst
+from cklog.parsers.codecs.sst_blocks import Handle, SstFlaw
 from tests.builders.rocksdb import CHECKSUMS as CHECKSUM_NAMES
 from tests.builders.rocksdb import COMPRESSIONS, VERSIONS, TableKind, rocksdict, table
 from tests.differential.mutations import Damage

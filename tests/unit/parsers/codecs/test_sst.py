@@ -11,6 +11,7 @@ import pytest
 
 from cklog.parsers.codecs.block_checksums import masked_crc32c
 from cklog.parsers.codecs.sst import SstCheck, check_sst
+from cklog.parsers.codecs.sst_blocks import decode_handle
 from tests.builders.rocksdb import CHECKSUMS, COMPRESSIONS, VERSIONS, TableKind, table
 
 MAGIC = bytes.fromhex("f7cff485b741e288")
@@ -196,3 +197,44 @@ def test_a_table_without_properties_is_none_of_rocksdb(tmp_path: Path) -> None:
     found = check(bytes(data)).flaw
     assert found is not None
     assert (found.at, found.why) == (at, "its metaindex names no properties")
+
+
+@pytest.mark.parametrize(
+    ("restart", "why"),
+    [
+        (0, "a block whose first restart point is not its first entry"),
+        (1, "a block whose restart point {} is no entry that has its whole key"),
+    ],
+)
+def test_a_restart_point_is_an_entry(restart: int, why: str, tmp_path: Path) -> None:
+    """RocksDB begins there to look for a name, and finds nothing of it: the checksum holds all the same."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "no_checksum")))
+    metaindex, _ = decode_handle(bytes(data[-52:]), 0, 0)
+    end = metaindex.at + metaindex.size
+    (count,) = struct.unpack_from("<I", data, end - 4)
+    assert count > 1
+    at = end - 4 * (count + 1 - restart)
+    (place,) = struct.unpack_from("<I", data, at)
+    struct.pack_into("<I", data, at, place + 1)
+    found = check(bytes(data), False).flaw
+    assert found is not None
+    assert (found.at, found.why) == (metaindex.at, why.format(place + 1))
+
+
+def test_a_metaindex_that_is_compressed_in_an_unknown_way_is_not_called_damaged(tmp_path: Path) -> None:
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "no_checksum")))
+    metaindex, _ = decode_handle(bytes(data[-52:]), 0, 0)
+    data[metaindex.at + metaindex.size] = 0xFF
+    found = check(bytes(data))
+    assert found.flaw is None
+    assert found.unchecked == "a block that leads to others cannot be decompressed (compression 255)"
+
+
+def test_the_parts_of_an_index_are_not_taken_for_data(tmp_path: Path) -> None:
+    """Where the property that says so is damaged, what the index leads to would be checked, and the data not at all."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "no_checksum", parts=True), entries=1))
+    assert check(bytes(data)).flaw is None
+    data[data.index(b"table.index.type") + len(b"table.index.")] = ord("T")
+    found = check(bytes(data)).flaw
+    assert found is not None
+    assert "its first data block would be at byte" in found.why

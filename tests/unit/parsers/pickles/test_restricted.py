@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.errors import OverBudget
+from cklog.parsers.pickles.machine import skipped_kind
 from cklog.parsers.pickles.restricted import SKIPPED, CutShort, Refused, load, load_from
 from tests.oracles.pickle_by_genops import Read, by_genops
 
+LIST, DICT = skipped_kind(list), skipped_kind(dict)
 SMALL = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=300)
 LEAVES = st.none() | st.booleans() | SMALL | st.floats(allow_nan=False) | TEXT
@@ -162,8 +164,8 @@ def test_skipped_containers_are_read_and_not_kept() -> None:
     value = {"state": {"k": [1, {"a": {2}}]}, "a": {"b": 1, "c": [2]}, "n": 5, "t": (1, 2)}
     for protocol in range(4, 6):
         found = load(pickle.dumps(value, protocol), frozenset({"a"}))
-        assert found == {"state": SKIPPED, "a": {"b": 1, "c": SKIPPED}, "n": 5, "t": (1, 2)}
-    assert load(pickle.dumps({"s": {"k": {1: 2}}, "a": {"b": 1}}, 0), frozenset({"a"})) == {"s": SKIPPED, "a": {"b": 1}}
+        assert found == {"state": DICT, "a": {"b": 1, "c": LIST}, "n": 5, "t": (1, 2)}
+    assert load(pickle.dumps({"s": {"k": {1: 2}}, "a": {"b": 1}}, 0), frozenset({"a"})) == {"s": DICT, "a": {"b": 1}}
 
 
 class Made:
@@ -312,7 +314,7 @@ def test_a_large_state_costs_nothing_when_it_is_skipped() -> None:
     data = pickle.dumps({"local_state_data": {i: {"n": i, "s": [str(i)]} for i in range(50_000)}, "sent": {"a": 1}})
     tracemalloc.start()
     try:
-        assert load(data, frozenset({"sent"})) == {"local_state_data": SKIPPED, "sent": {"a": 1}}
+        assert load(data, frozenset({"sent"})) == {"local_state_data": DICT, "sent": {"a": 1}}
         assert tracemalloc.get_traced_memory()[1] < 8 * len(data)
     finally:
         tracemalloc.stop()
@@ -336,6 +338,6 @@ def test_items_that_wait_under_no_container_are_in_nothing_skipped() -> None:
 def test_values_under_other_keys_are_skipped_one_by_one_or_many(protocol: int) -> None:
     """A single item is set without a mark, several behind one."""
     keys = frozenset({"a"})
-    assert load(pickle.dumps({"b": [2]}, protocol), keys) == {"b": SKIPPED}
+    assert load(pickle.dumps({"b": [2]}, protocol), keys) == {"b": LIST}
     assert load(pickle.dumps({"a": [1]}, protocol), keys) == {"a": [1]}
-    assert load(pickle.dumps({"a": [1], "b": [2], "c": {}}, protocol), keys) == {"a": [1], "b": SKIPPED, "c": SKIPPED}
+    assert load(pickle.dumps({"a": [1], "b": [2], "c": {}}, protocol), keys) == {"a": [1], "b": LIST, "c": DICT}
