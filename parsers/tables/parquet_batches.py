@@ -9,6 +9,7 @@ anybody writes them out.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -86,6 +87,7 @@ class ParquetRows:
         self._columns = columns
         self.in_range: set[str] = set()
         self._stored = metadata.schema
+        _require_single_names(metadata, columns)
         self._chunks, self._about = _footer_of(handle, metadata)
         self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
         self._encoded = {*encoded, *self._texts_in_dictionaries()}
@@ -274,6 +276,14 @@ def _footer_of(handle: Any, metadata: Any) -> Footer:
     if any(c.start < 0 or c.size < 0 or c.start + c.size > size for row in found.chunks for c in row):
         raise pa.ArrowInvalid("its footer names bytes that the file does not have")
     return found
+
+
+def _require_single_names(metadata: Any, columns: Sequence[str] | None) -> None:
+    """Raise `ArrowInvalid` where one of the columns (None: all) is there twice: which one is meant nobody can tell."""
+    counts = Counter(metadata.schema.to_arrow_schema().names)
+    for name in counts if columns is None else columns:
+        if counts[name] > 1:
+            raise pa.ArrowInvalid(f"it has {counts[name]} columns with the name {name}")
 
 
 _ACCEPTED: set[object] = set()

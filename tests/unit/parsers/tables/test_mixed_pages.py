@@ -107,3 +107,16 @@ def test_a_dictionary_of_more_values_than_bytes_is_refused(rows: int, monkeypatc
     data = compressed((footer, chunks), 0, bytes, bytes, lambda fields: None)
     with pytest.raises(pa.ArrowInvalid, match=r"has 1073741823 values in 24 bytes"):
         _read(data)
+
+
+def test_columns_of_one_name_are_refused_where_they_are_read() -> None:
+    """They would be looked up by it."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_arrays([_as_texts(), _as_texts(), _as_texts()], names=["c", "c", "d"]), sink)
+    data = sink.getvalue()
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    for columns in (None, ["c"], ["d", "c"]):
+        with pytest.raises(pa.ArrowInvalid, match="it has 2 columns with the name c"):
+            ParquetRows(pa.BufferReader(data), metadata, "f", columns)
+    rows = ParquetRows(pa.BufferReader(data), metadata, "f", ["d"])
+    assert sum(batch.num_rows for batch in rows.batches(0, 1 << 10)) == len(_as_texts())

@@ -87,3 +87,12 @@ def test_a_damaged_footer_is_told_where_the_checksums_beside_it_may_not_be_read(
     with somebody_else():
         code, findings = asked(home, "inspect", ())
     assert (code, QUEUE in findings, "corrupt-file" in findings) == (INDETERMINATE, True, True)
+
+
+def test_a_column_that_is_there_twice_is_damage(home: Path) -> None:
+    """Which of them is meant nobody can tell; mixed pages of texts are read a second time, by the name."""
+    table = pq.read_table(home / QUEUE)
+    pq.write_table(table.append_column("state", table["state"]), home / QUEUE)
+    code, findings = asked(home)
+    assert (code, QUEUE in findings) == (CORRUPT_INPUT, True)
+    assert "it has 2 columns with the name state" in findings
