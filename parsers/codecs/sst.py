@@ -122,9 +122,9 @@ class _Table:
         if named is None:
             raise SstFlaw(self._footer.metaindex.at, "its metaindex names no index")
         self._index = named
-        self._check_properties(every_block)
         block, compression = self._block(self._index, "index")
         self._index_block = block + bytes([compression])
+        self._check_properties(every_block)  # last: what cannot be read of them hides no flaw
 
     def _check_properties(self, every_block: bool) -> None:
         """Check the properties, if there are any; read them where they are needed, for it takes most of the time."""

@@ -238,3 +238,19 @@ def test_the_parts_of_an_index_are_not_taken_for_data(tmp_path: Path) -> None:
     found = check(bytes(data)).flaw
     assert found is not None
     assert "its first data block would be at byte" in found.why
+
+
+def test_properties_that_cannot_be_read_hide_no_damage(tmp_path: Path) -> None:
+    """A look at every block finds what a quick look finds, too, which does not read the properties."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "crc32c")))
+    at = data.index(b"rocksdb.block.based.table.index.type") - 3
+    ends = range(at, len(data) - 60)
+    end = next(e for e in ends if data[e : e + 4] == struct.pack("<I", masked_crc32c(bytes(data[at:e]))))
+    data[end - 1] = 0xFF
+    struct.pack_into("<I", data, end, masked_crc32c(bytes(data[at:end])))
+    assert check(bytes(data)).unchecked.endswith("(compression 255)")
+    _, place = decode_handle(bytes(data[-52:]), 0, 0)
+    index, _ = decode_handle(bytes(data[-52:]), place, 0)
+    data[index.at] ^= 1
+    found = [check(bytes(data), every_block).flaw for every_block in (False, True)]
+    assert [flaw and flaw.at for flaw in found] == [index.at, index.at]
