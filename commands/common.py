@@ -40,6 +40,7 @@ class FailOn(StrEnum):
     error = "error"
     warning = "warning"
     older = "older"
+    unchecked = "unchecked"
     never = "never"
 
 
@@ -92,7 +93,7 @@ class Common:
         typer.Option(
             "--fail-on",
             help="What makes the exit code of an answer 3: errors; warnings too; errors, and any action but restart; "
-            "or nothing: 0 for every answer.",
+            "or nothing: 0 for every answer. With unchecked it is 5 where the action rests on something unchecked.",
         ),
     ] = FailOn.error
     source: Annotated[
@@ -261,7 +262,14 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
     warned = any(f.severity == "warning" for f in found.findings) or (many and any(row.warnings for row in many.runs))
     doubtful = fail_on == FailOn.warning and warned
     older = fail_on == FailOn.older and isinstance(result, Acted) and result.action != "restart"
+    if fail_on == FailOn.unchecked and found.exit_code == 0 and rests_on_unchecked(result):
+        return 5
     return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
+
+
+def rests_on_unchecked(result: object) -> bool:
+    """Return whether an action in a result takes something for granted that nothing was compared with."""
+    return any(getattr(run, "unchecked", ()) for run in getattr(result, "runs", ()))
 
 
 def command(function: Callable[..., None], path: Any = None) -> Callable[..., None]:

@@ -49,13 +49,7 @@ class BatchesKind(Kind):
         self._refuse_snapshot_names(asked)
         return self._log.inspect(asked.check_contents)
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._whole_line("recovery-line", question, kafka)
-
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._whole_line("replay", question, kafka)
-
-    def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         draft, works = self._log.line(command, question)
         beside = self._beside_logs(draft, kafka)
         timed = self._timed(beside, with_counts(works, beside.result.runs), question)

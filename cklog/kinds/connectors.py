@@ -34,11 +34,10 @@ class ConnectorsKind(Kind):
         self._refuse_snapshot_names(asked)
         return self._offsets().inspect()
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._offsets(kafka).line("recovery-line", question)
+    judges_sources = True
 
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._offsets(kafka).line("replay", question)
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._offsets(kafka).line(command, question)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runs.connectors.runbook import connector_steps

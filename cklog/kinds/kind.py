@@ -120,11 +120,22 @@ class Kind:
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the latest consistent line, held against Kafka logs if any are given."""
-        self.refuse("says nothing of the messages between operators, so there is no line to be found")
+        return self._whole_line("recovery-line", question, kafka)
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the same line, for the tools that will replay from it."""
-        self.refuse("says nothing of the messages between operators, so there is nothing to replay")
+        return self._whole_line("replay", question, kafka)
+
+    def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        """Return the line as the answer of a command, with what nothing was compared with."""
+        found = self._line(command, question, kafka)
+        from cklog.lines.unchecked import with_unchecked
+
+        return with_unchecked(found, question, not self.judges_sources, self.holds_tables)
+
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        """Return the line, for `_whole_line`."""
+        self.refuse("says nothing of the messages between operators, so there is no line to be found")
 
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         """Return what the jobs here read of others and write for them, as of at most `most` points; here of one.
@@ -298,6 +309,9 @@ class Kind:
         from cklog.lines.kafka_logs import beside_logs, bindings_of
 
         return beside_logs(line, logs, bindings_of(kafka, manifest or {}))
+
+    judges_sources = False
+    """Whether a line of this kind says itself which positions of sources were compared with what is there."""
 
     holds_tables = False
     """Whether a line of this kind can be held against the tables that the job writes to."""

@@ -36,11 +36,11 @@ class PartitionsKind(Kind):
         self._refuse_snapshot_names(asked)
         return inspect_partitions(self._log)
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._log.recovery_line(question), kafka)
+    judges_sources = True
 
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._log.replay(question), kafka)
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        ask = self._log.replay if command == "replay" else self._log.recovery_line
+        return self._beside_logs(ask(question), kafka)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runs.partitions.runbook import partition_steps

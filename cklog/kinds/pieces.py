@@ -35,12 +35,6 @@ class PiecesKind(Kind):
         self._refuse_snapshot_names(asked)
         return inspect_pieces(self._parser)
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._line("recovery-line", question, kafka)
-
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._line("replay", question, kafka)
-
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         from cklog.runs.pieces.line import pieces_line
 

@@ -58,7 +58,7 @@ class QueuesKind(RecordsKind):
         self._refuse_snapshot_names(asked)
         return self._on_manifest(inspect_records(self._records, QueuesInspected(*self._eventual.inspect())))
 
-    def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+    def _planned_line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.cascade import Cascade
 
         if not self._eventual.queues and not self._records.has_checkpoints():
@@ -82,7 +82,7 @@ class QueuesKind(RecordsKind):
     def _sink_impact(self, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
         from cklog.runs.records.impact import queue_impact
 
-        return queue_impact(self._records, self._line("replay", question), question, logs)
+        return queue_impact(self._records, self._planned_line("replay", question), question, logs)
 
     def extent(self, operator: str, forward: bool, as_of: int | None) -> Draft[Extent]:
         return self._on_manifest(self._eventual.extent(operator, forward, as_of))

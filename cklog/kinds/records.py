@@ -67,17 +67,10 @@ class RecordsKind(Kind):
         self._refuse_snapshot_names(asked)
         return inspect_records(self._records)
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._whole_line("recovery-line", question), kafka, self._tables.manifest)
-
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._whole_line("replay", question), kafka, self._tables.manifest)
-
-    def _whole_line(self, command: str, question: Question) -> Draft[RecoveryLine]:
-        """Find the line, or raise `Unreadable`: without the checkpoints of a subtask it would be too old."""
-        draft = self._line(command, question)
-        self._require_read("checkpoints", "outputs")
-        return draft
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        draft = self._planned_line(command, question)
+        self._require_read("checkpoints", "outputs")  # without the checkpoints of a subtask it would be too old
+        return self._beside_logs(draft, kafka, self._tables.manifest)
 
     def _require_read(self, *tables: str) -> None:
         """Raise `Unreadable` if any file of these tables could not be read."""
@@ -87,7 +80,7 @@ class RecordsKind(Kind):
         """Return the folders, and files, that hold these tables."""
         return {used.path for table in tables for used in self._tables.inputs(table, {})}
 
-    def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+    def _planned_line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.plan import plan_line
         from cklog.runs.records.recovery import records_works
 

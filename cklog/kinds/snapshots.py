@@ -37,21 +37,15 @@ class SnapshotsKind(Kind):
     def __init__(self, parser: OffersSnapshots, opened: Opened) -> None:
         super().__init__(parser, opened)
         self._parser = parser
-        self._line = SnapshotLine(parser, opened.reading)
+        self._snapshot_line = SnapshotLine(parser, opened.reading)
 
     def inspect(self, asked: InspectQuestion) -> Draft[SnapshotsInspection]:
         from cklog.runs.snapshots.inspection import inspect_snapshots
 
         return inspect_snapshots(self._parser, self._opened.reading, asked)
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._whole_line("recovery-line", question, kafka)
-
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._whole_line("replay", question, kafka)
-
-    def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        draft, works = self._line.draft(command, question)
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        draft, works = self._snapshot_line.draft(command, question)
         beside = self._beside_logs(draft, kafka)
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]

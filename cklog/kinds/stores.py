@@ -32,11 +32,8 @@ class StoresKind(Kind):
         self._refuse_snapshot_names(asked)
         return self._restores().inspect()
 
-    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._restores(kafka).recovery_line(question)
-
-    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._restores(kafka).replay(question)
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._restores(kafka).line(command, question)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runs.stores.runbook import store_steps

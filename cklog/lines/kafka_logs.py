@@ -16,6 +16,7 @@ from cklog.inputs.partitions import UNREAD, Range, RangeCount
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
+from cklog.lines.unchecked import range_subject
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange, SourceOffset
@@ -133,8 +134,9 @@ def _ranges_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) 
         start = _first_offset(s)
         if partition in known and start is not None:
             end = s.replay_to if isinstance(s.replay_to, int) else None
-            reader = f"{s.source} ({line.reader(s)}/{s.subtask})"
-            yield _AskedRange(subject=reader, partition=partition, start=start, end=end, channel=None, job=s.job)
+            yield _AskedRange(
+                subject=range_subject(line, s), partition=partition, start=start, end=end, channel=None, job=s.job
+            )
 
 
 def _first_offset(source: SourceOffset) -> int | None:

@@ -13,6 +13,7 @@ from cklog.model.actions import MEANINGS, RunAction
 from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
+from cklog.model.unchecked import unchecked_sentence
 from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import first_few, utc
 from cklog.render.formats import plain
@@ -71,6 +72,8 @@ def _action_sentences(line: RecoveryLine) -> Iterator[str]:
         yield f"{run.run or run.path}: {run.action}{_note_of(run)}."
     if len(told) > _RUNS_SHOWN:
         yield f"And {len(told) - _RUNS_SHOWN} more: --json names them."
+    if unchecked := unchecked_sentence([row for run in line.runs for row in run.unchecked]):
+        yield unchecked
 
 
 def _note_of(run: RunAction) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from cklog.model.unchecked import Unchecked
+
 Action = Literal["restart", "restart-older", "repair-first", "salvage-first", "start-over", "undetermined"]
 
 ACTIONS: tuple[Action, ...] = (
@@ -54,6 +56,7 @@ class RunAction:
     lost : messages or records that were taken or stored, and are gone; None: not known
     doubled : that reach a sink once more, if it does not drop them; None: not known
     blocked_by : findings of severity error that stand in the way, as "id subject"
+    unchecked : what the action takes for granted: nothing was compared with it
     """
 
     run: str
@@ -72,6 +75,7 @@ class RunAction:
     lost: int | None = None
     doubled: int | None = None
     blocked_by: tuple[str, ...] = ()
+    unchecked: tuple[Unchecked, ...] = ()
 
 
 @runtime_checkable

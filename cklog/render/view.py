@@ -151,6 +151,7 @@ _DETAIL_TITLES: Mapping[str, str] = {
     "connectors": "Connectors resume at",
     "joint_order": "What restarts, in this order",
     "joint_links": "What passes between the jobs",
+    "not_checked": "Not checked",
 }
 _LEFT_TO_THE_OTHER = {
     "recovery-line": ("in_flight_channels", "ranges"),

@@ -95,6 +95,7 @@ def problem_row(shown: str, form: str, problem: Problem, sizes: tuple[int, int] 
         warnings=0,
         infos=0,
         worst=(problem.id,),
+        unchecked=0,
         error_id=problem.id,
         message=problem.message[:_LONGEST],
     )
@@ -177,6 +178,7 @@ def _row(answer: Answer[RecoveryLine], action: RunAction, shown: str, form: str,
         warnings=len(counts["warning"]),
         infos=len(counts["info"]),
         worst=tuple(dict.fromkeys(worst))[:_WORST],
+        unchecked=len(action.unchecked),
         error_id=None,
         message=None,
     )

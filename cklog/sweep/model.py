@@ -42,6 +42,7 @@ class ScannedRun:
     files, bytes : of the folder, whatever lies in it
     errors, warnings, infos : findings about this run, and about the folder as a whole
     worst : the ids of the findings that weigh most
+    unchecked : how many things the action takes for granted, as `recovery-line` names them
     error_id, message : why there is no answer; None where there is one
     """
 
@@ -62,6 +63,7 @@ class ScannedRun:
     warnings: int
     infos: int
     worst: tuple[str, ...]
+    unchecked: int
     error_id: str | None
     message: str | None
 

@@ -5,7 +5,8 @@ one is its own business.
 - `decompression`, `streams`, `zip_archives`: everything that is decompressed: blocks of a known size, streams, and zip
   archives; a test forbids other decompressors elsewhere
 - `hadoop_crc`: the `.NAME.crc` side files that Hadoop's local file system writes beside its files
-- `sst`, `record_log`, `block_checksums`: tables of RocksDB, its log format, and the checksums of both
+- `sst`, `sst_blocks`, `record_log`, `block_checksums`: tables of RocksDB, blocks of entries in them, its log format,
+  and the checksums of both
 - `leveldb_table`: what LevelDB would allocate to read a table
 - `zstd_frames`: whether frames of Zstandard end in a checksum
 - `zeros`: files that are full of zeros

@@ -21,6 +21,7 @@ from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
+from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import FLAWS, Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.connectors.judged import Judged, row_of
@@ -172,6 +173,7 @@ class ConnectorOffsets:
             reads_more=None in again,
             lost=0 if resuming and all(one.retained is not None and one.retained.held for one in resuming) else None,
             doubled=None if None in again else counted,
+            unchecked=tuple(_unchecked(one) for one in resuming if one.retained is None),
         )
 
     def _lost_store(self, finding: Finding) -> RunAction:
@@ -190,6 +192,12 @@ class ConnectorOffsets:
 _LOST_STORES = frozenset({"cut-offsets-file", "corrupt-offsets-file"})
 _NOTES = ("a partition's number on the line is that of its record in the topic, or the place of its entry in a file",)
 _REFUTED = {"restorable": "not-restorable", "maximal": "not-maximal"}
+
+
+def _unchecked(one: Judged) -> Unchecked:
+    """Say that nobody told where the source's log begins."""
+    claim = f"the source of {one.name} still has what follows {one.position}"
+    return Unchecked("source", one.name, claim, "--source-from NAME=POSITION")
 
 
 def _in_store(path: str, stores: Iterable[str]) -> bool:

@@ -58,14 +58,6 @@ class StoreRestores:
         self._parser = parser
         self._logs = logs
 
-    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
-        """Say where each task's stores go on."""
-        return self._draft("recovery-line", question)
-
-    def replay(self, question: Question) -> Draft[RecoveryLine]:
-        """Return the same: the ranges that are applied again."""
-        return self._draft("replay", question)
-
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Say whether every named task can go on from an offset, as those of its stores do that have one.
 
@@ -122,7 +114,7 @@ class StoreRestores:
     def _tasks(self) -> set[str]:
         return {task.name for task in self._layout.tasks}
 
-    def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
+    def line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         _refuse(question)
         restores, findings = self._read
         line = tuple(_line_entry(task, [r for r in restores if r.task == task.name]) for task in self._layout.tasks)

@@ -1,0 +1,83 @@
+"""What a line takes for granted: positions of sources, logs of channels and sinks that nothing was compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from cklog.model.actions import RunAction
+from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.question import Question
+from cklog.model.unchecked import Unchecked, unchecked_by
+from cklog.model.values import is_integer
+from cklog.model.verdict import Draft, is_about
+
+
+def range_subject(line: RecoveryLine, source: SourceOffset) -> str:
+    """Return the name of a source's range among the ranges that were compared with Kafka logs."""
+    return f"{source.source} ({line.reader(source)}/{source.subtask})"
+
+
+def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool, tables: bool) -> Draft[RecoveryLine]:
+    """Return a line whose runs say what nothing was compared with.
+
+    `sources`, `tables`: positions of sources, and the tables that sinks write, are to be told of. Where the question is
+    to explain the line, all of it is a detail of the answer, too, for people.
+    """
+    line = found.result
+    alone = len(line.runs) == 1
+    compared = {row["of"] for row in line.details.get("ranges", ())}
+    given = ("--check-contents",) if question.check_contents else ()
+    runs = []
+    for run in line.runs:
+        rows = list(run.unchecked)
+        if sources:
+            mine = [s for s in line.sources if alone or s.job == run.run]
+            rows += _of_sources([s for s in mine if range_subject(line, s) not in compared])
+        if alone:
+            rows += _of_logs(line)
+        has_log = bool(line.details.get("sink"))  # Spark's file sink has one of its own, which was read
+        if tables and not question.sinks and not has_log:
+            claim = "the tables that the job writes agree with this line"
+            rows.append(Unchecked("sink", run.run, claim, "--sink URI"))
+        rows += unchecked_by([f for f in found.findings if alone or is_about(run, f)], given)
+        runs.append(replace(run, unchecked=tuple(rows)))
+    details = line.details | ({"not_checked": [*_rows(runs)]} if question.explain else {})
+    return replace(found, result=replace(line, runs=tuple(runs), details=details))
+
+
+def _of_sources(sources: list[SourceOffset]) -> Iterator[Unchecked]:
+    for source in sources:
+        name, offset = source.source, source.offset
+        if isinstance(offset, dict) and "logOffset" in offset:
+            continue  # a folder of files: it has no position but the list of files that were read
+        if offset is None:
+            claim = f"source {name} still has its first record"
+        else:
+            claim = f"source {name} still has {'offset' if is_integer(offset) else 'position'} {_short(offset)}"
+        known = offset is None or is_integer(offset)
+        yield Unchecked("source", name, claim, _logs_option(name) if known else None)
+
+
+def _logs_option(name: str) -> str:
+    """Return the option that compares a source or channel with Kafka's logs: by its name, if it is a partition's."""
+    return "--kafka FOLDER" + ("" if name.rpartition("-")[2].isdecimal() else " --channel NAME=TOPIC-PARTITION")
+
+
+def _short(offset: Any) -> str:
+    text = str(offset)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _of_logs(line: RecoveryLine) -> Iterator[Unchecked]:
+    for one in line.channels:
+        if one.retained is None and one.replay_from < one.replay_to:
+            claim = f"the log of {one.channel} still has {one.replay_from} to {one.replay_to}"
+            yield Unchecked("log", one.channel, claim, _logs_option(one.channel))
+
+
+def _rows(runs: list[RunAction]) -> Iterator[dict[str, Any]]:
+    for run in runs:
+        for row in run.unchecked:
+            yield {"run": run.run or "-", "of": row.subject, "not_checked": row.claim, "option": row.option}

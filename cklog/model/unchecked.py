@@ -1,0 +1,75 @@
+"""What a restart depends on and nothing was compared with: an answer says what it takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cklog.model.findings import Finding
+
+UncheckedKind = Literal["source", "log", "sink", "state", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """Something that a restart depends on, and that was not compared with anything.
+
+    Attributes
+    ----------
+    kind : what it is about: the position of a source, a channel's log, a sink, the bytes of state, other files
+    subject : its name
+    claim : what was not checked, as a sentence that would have to be true
+    option : the option that checks it; None: cklog has none
+    """
+
+    kind: UncheckedKind
+    subject: str
+    claim: str
+    option: str | None = None
+
+
+_BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
+    "contents-not-checked": ("state", "every byte of the state files is intact", "--check-contents"),
+    "unjudged-state": ("state", "the state files that a finding names can be loaded", None),
+    "unread-state": ("state", "the state that a finding names can be read", None),
+    "unchecked-file": ("file", "the files without checksums are as they were written", None),
+    "unchecked-input": ("file", "the files outside PATH are there", "--map FROM=TO"),
+    "files-outside": ("file", "the files outside PATH are there", "--map FROM=TO"),
+    "pending-unchecked": ("sink", "files that the checkpoint has for a sink are there", "--map FROM=TO"),
+    "unchecked-sink": ("sink", "the sink has no output of the batch in flight", None),
+}
+"""What a finding that something was not looked at means for a restart, and the option that helps."""
+
+_MANY: dict[UncheckedKind, str] = {
+    "source": "{} sources still have the positions that they resume at",
+    "log": "the logs of {} channels still have what is replayed",
+}
+
+
+def unchecked_by(findings: Iterable[Finding], given: Container[str] = ()) -> list[Unchecked]:
+    """Return what findings say was not looked at; options that were `given` check no more than they did."""
+    found = []
+    for finding in findings:
+        if finding.id in _BY_FINDING:
+            kind, claim, option = _BY_FINDING[finding.id]
+            found.append(Unchecked(kind, finding.subject, claim, None if option in given else option))
+    return found
+
+
+def unchecked_sentence(rows: Sequence[Unchecked]) -> str:
+    """Say in one sentence what was not checked, however much it is, and which options check it; "" for nothing.
+
+    >>> unchecked_sentence([Unchecked("source", "a", "source a still has offset 7", "--kafka FOLDER")])
+    'Not checked: whether source a still has offset 7 (--kafka FOLDER).'
+    """
+    groups: dict[tuple[str, str, str | None], list[Unchecked]] = {}
+    for row in rows:
+        of_many = row.claim if row.kind not in _MANY else ""
+        groups.setdefault((row.kind, of_many, row.option), []).append(row)
+    parts = []
+    for (_, _, option), group in groups.items():
+        first = group[0]
+        claim = first.claim if len(group) == 1 or first.kind not in _MANY else _MANY[first.kind].format(len(group))
+        parts.append(f"whether {claim}{f' ({option})' if option else ''}")
+    return f"Not checked: {'; '.join(parts)}." if parts else ""

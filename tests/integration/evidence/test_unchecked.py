@@ -1,0 +1,85 @@
+"""What an action takes for granted is in the answer, and an option that compares it takes it away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.model.unchecked import Unchecked, unchecked_sentence
+from tests.conftest import SAMPLES
+from tests.program import cklog
+
+FLINK, JOIN, WORDCOUNT = SAMPLES / "flink-orders", SAMPLES / "uncoordinated-join", SAMPLES / "spark-wordcount"
+TABLES = "the tables that the job writes agree with this line"
+
+
+def unchecked(*words: Any) -> list[tuple[str, str, str | None]]:
+    """What the runs of an answer take for granted: kind, claim, option."""
+    ended = cklog("recovery-line", *words, "--json", "--fail-on", "never")
+    runs: list[dict[str, Any]] = json.loads(ended.out)["result"]["runs"]
+    return [(row["kind"], row["claim"], row["option"]) for run in runs for row in run["unchecked"]]
+
+
+def test_every_source_is_named_with_its_position_until_logs_are_given() -> None:
+    expected = {"orders-0": 1043, "payments-0": 1044}
+    claims = [f"source {name} still has offset {offset}" for name, offset in expected.items()]
+    assert unchecked(JOIN) == [("source", claim, "--kafka FOLDER") for claim in claims]
+    left = unchecked(JOIN, "--kafka", SAMPLES / "kafka-broker", "--channel", "payments-0=orders-1")
+    assert left == []  # orders-0 is a partition there; both are compared, whatever comes of it
+    assert [row[1] for row in unchecked(JOIN, "--kafka", SAMPLES / "kafka-broker")] == [claims[1]]
+
+
+def test_state_and_tables_are_named_until_their_options_are_given() -> None:
+    rows = unchecked(FLINK)
+    assert [kind for kind, _, _ in rows] == ["source"] * 4 + ["sink", "state"]
+    assert rows[4:] == [
+        ("sink", TABLES, "--sink URI"),
+        ("state", "every byte of the state files is intact", "--check-contents"),
+    ]
+    assert unchecked(FLINK, "--check-contents")[5][2] is None, "state in a layout of the job's own stays unread"
+    job = SAMPLES / "tables" / "flink-older-checkpoint"
+    assert TABLES in [claim for _, claim, _ in unchecked(job / "checkpoints")]
+    assert TABLES not in [claim for _, claim, _ in unchecked(job / "checkpoints", "--sink", job / "table")]
+
+
+def test_a_file_sink_that_was_read_is_not_named_but_files_elsewhere_are(tmp_path: Path) -> None:
+    assert unchecked(WORDCOUNT) == [("file", "the files outside PATH are there", "--map FROM=TO")]
+    shutil.copytree(WORDCOUNT / "ck", tmp_path / "alone")
+    assert ("sink", TABLES, "--sink URI") in unchecked(tmp_path / "alone")
+
+
+def test_connectors_name_sources_until_their_begin_is_told() -> None:
+    rows = unchecked(SAMPLES / "connect-offsets")
+    assert rows
+    assert {(kind, option) for kind, _, option in rows} == {("source", "--source-from NAME=POSITION")}
+
+
+def test_fail_on_unchecked_is_exit_5_where_an_answer_is_exit_0() -> None:
+    asked = ("recovery-line", "scan")
+    codes = {
+        ask: [cklog(ask, run, "--fail-on", "unchecked").code for run in (JOIN, SAMPLES / "domino-cycle")]
+        for ask in asked
+    }
+    assert codes == {"recovery-line": [5, 0], "scan": [5, 0]}
+    assert cklog("recovery-line", JOIN).code == 0
+    broken = cklog("recovery-line", SAMPLES / "kafka-broker", "--fail-on", "unchecked").code
+    assert broken == cklog("recovery-line", SAMPLES / "kafka-broker").code == 3
+
+
+@pytest.mark.parametrize("run", [JOIN, FLINK, WORDCOUNT])
+def test_the_text_has_one_sentence_and_explain_has_every_row(run: Path) -> None:
+    plain, explained = (cklog("recovery-line", run, *more).out for more in ([], ["--explain"]))
+    assert plain.count("Not checked") == 1
+    assert all(claim in explained for _, claim, _ in unchecked(run))
+
+
+def test_the_sentence_stays_short_however_much_was_not_compared() -> None:
+    rows = [Unchecked("source", f"t-{i}", f"source t-{i} still has offset {i}", "--kafka FOLDER") for i in range(1000)]
+    assert unchecked_sentence(rows) == (
+        "Not checked: whether 1000 sources still have the positions that they resume at (--kafka FOLDER)."
+    )
+    assert unchecked_sentence([]) == ""
