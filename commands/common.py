@@ -269,7 +269,7 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
 
 def rests_on_unchecked(result: object) -> bool:
     """Return whether an action in a result takes something for granted that nothing was compared with."""
-    return any(getattr(run, "unchecked", ()) for run in getattr(result, "runs", ()))
+    return any(getattr(one, "unchecked", ()) for one in (result, *getattr(result, "runs", ())))
 
 
 def command(function: Callable[..., None], path: Any = None) -> Callable[..., None]:

@@ -27,7 +27,7 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     """
     line = found.result
     alone = len(line.runs) == 1
-    compared = {row["of"] for row in line.details.get("ranges", ())}
+    compared = {row.get("of") for row in line.details.get("ranges", ())}
     given = ("--check-contents",) if question.check_contents else ()
     runs = []
     for run in line.runs:

@@ -47,6 +47,7 @@ def runbook_answer(line: Answer[RecoveryLine], path: str, again: Again, steps: S
         setup="\n".join(_setup(path, remote)),
         variables=_variables(numbered),
         steps=numbered,
+        unchecked=tuple(row for run in line.result.runs for row in run.unchecked),
     )
     return Answer("runbook", line.verdict, line.exit_code, line.inputs, line.findings, book)
 

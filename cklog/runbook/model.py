@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklog.model.actions import Action
+from cklog.model.unchecked import Unchecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Runbook:
     runs : the runs that the steps are about
     setup : what a shell runs before the first step
     variables : what is set by whoever takes the steps
+    unchecked : what the action takes for granted
     """
 
     action: Action
@@ -66,6 +68,7 @@ class Runbook:
     setup: str
     variables: tuple[Variable, ...]
     steps: tuple[Step, ...]
+    unchecked: tuple[Unchecked, ...]
 
 
 EVERY = "*"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from cklog.errors import UsageError
+from cklog.model.unchecked import unchecked_sentence
 from cklog.model.verdict import Answer
 from cklog.render.text import visible
 from cklog.runbook.model import ARGUMENTS, OPTIONAL, Runbook, Step
@@ -33,7 +34,8 @@ def as_script(answer: Answer[Runbook]) -> str:
     if len(book.runs) > 1:
         hint = "make one of them PATH, or choose it with --run; --format md has the steps of all"
         raise UsageError(f"--format script: {len(book.runs)} runs lie here", hint)
-    lines = ["#!/bin/sh", f"# {visible(book.headline)}", _HEAD.rstrip()]
+    unchecked = unchecked_sentence(book.unchecked)
+    lines = ["#!/bin/sh", *(f"# {visible(line)}" for line in (book.headline, unchecked) if line), _HEAD.rstrip()]
     if book.action == "undetermined":
         why = book.steps[-1].why
         return "\n".join([*lines, f"DOUBT={_text(f'the action is undetermined: {why}')}", "exit 5", ""])

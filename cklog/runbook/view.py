@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from cklog.model.unchecked import unchecked_sentence
 from cklog.model.verdict import Answer
 from cklog.model.wording import many
 from cklog.render.markdown import fenced
@@ -19,7 +20,9 @@ def runbook_view(answer: Answer[Runbook]) -> View:
     book = answer.result
     data = Section("Steps", _COLUMNS, tuple(_row(step) for step in book.steps))
     figures = step_figures(book)
-    return View(_headline(book), (), figures=figures, data=data, sentences=step_sentences(figures))
+    unchecked = unchecked_sentence(book.unchecked)
+    lead = (unchecked,) if unchecked else ()
+    return View(_headline(book), (), figures=figures, data=data, lead=lead, sentences=step_sentences(figures))
 
 
 def step_figures(book: Runbook) -> tuple[str, ...]:
@@ -45,7 +48,8 @@ def _before(book: Runbook) -> str:
 def as_markdown(answer: Answer[Runbook]) -> str:
     """Write a page with a heading and blocks to paste for each step."""
     book = answer.result
-    lines = ["# Runbook", "", escaped_markdown(book.headline), "", *markdown_steps(book)]
+    lead = [escaped_markdown(book.headline), escaped_markdown(unchecked_sentence(book.unchecked))]
+    lines = ["# Runbook", "", *(line for part in lead if part for line in (part, "")), *markdown_steps(book)]
     return "\n".join(lines).rstrip() + "\n"
 
 
