@@ -19,7 +19,7 @@ def test_much_damage_does_no_more(sample: str, tmp_path: Path) -> None:
     injure(sample, tmp_path, seed=11, rounds=25)
 
 
-@pytest.mark.parametrize("sample", NATIVE)
+@pytest.mark.parametrize("sample", [NATIVE[0], *(pytest.param(one, marks=pytest.mark.slow) for one in NATIVE[1:])])
 def test_damage_never_makes_the_line_newer_or_goes_unsaid(sample: str, tmp_path: Path) -> None:
     injure(sample, tmp_path, seed=7, rounds=4)
 

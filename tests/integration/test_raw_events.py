@@ -68,6 +68,7 @@ def test_the_order_of_files_serves_where_no_event_is_numbered(tmp_path: Path) ->
     assert result(answer(copy)) == result(answer(SAMPLE))
 
 
+@pytest.mark.slow
 def test_damage_never_makes_the_line_newer_or_goes_unsaid(tmp_path: Path) -> None:
     injure("raw-events", tmp_path, seed=7, rounds=6)
 

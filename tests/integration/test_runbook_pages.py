@@ -105,7 +105,7 @@ def test_there_is_a_page_for_each_kind_and_it_is_one_page() -> None:
         assert all(line.startswith("|") or len(line) <= 120 for line in lines), page
 
 
-@pytest.mark.parametrize("state", ["sound", "damaged"])
+@pytest.mark.parametrize("state", [pytest.param("sound", marks=pytest.mark.slow), "damaged"])
 @pytest.mark.parametrize("page", SOUND)
 def test_a_page_goes_through_on_a_sound_and_on_a_damaged_copy(page: str, state: str, tmp_path: Path) -> None:
     sample, damage, action = (SOUND if state == "sound" else DAMAGED)[page]

@@ -29,6 +29,7 @@ def code(notebook: Any) -> list[str]:
     return [line for cell in notebook.cells if cell.cell_type == "code" for line in cell.source.splitlines() if line]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_notebook_shows_what_is_stored_in_it(
     spark: Engine, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

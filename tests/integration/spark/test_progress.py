@@ -13,9 +13,10 @@ import pytest
 from tests.conftest import REPOSITORY
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("mode", ["classic", pytest.param("connect", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mode", ["classic", "connect"])
 def test_splits_are_counted_as_they_come_back(mode: str, tmp_path: Path) -> None:
     """Each split is read only when all before it were counted, so that what is seen does not hang on time."""
     missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]

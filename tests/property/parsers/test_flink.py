@@ -254,6 +254,7 @@ def listing(name: str, elements: list[bytes]) -> Built:
     return fb.metadata(6, [fb.operator(6, [fb.subtask(6, managed=fb.states(fb.inline(data), places))])])
 
 
+@pytest.mark.slow
 def test_small_things_in_great_number_do_not_fill_the_memory(tmp_path: Path) -> None:
     read_back(fb.metadata(6))  # what is imported at the first use is not counted
     path = tmp_path / "_metadata"

@@ -282,7 +282,7 @@ def test_a_copy_goes_to_a_new_folder_outside_of_the_run(save: str, tmp_path: Pat
     assert ran.calls == []
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("shell", ["sh", pytest.param("bash", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["a b", "it's", '"$(touch owned)`touch owned`"', "-rf", "a&b|c>d;é*?"])
 def test_names_of_any_kind_stay_names(name: str, shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

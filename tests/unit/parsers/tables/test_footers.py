@@ -150,6 +150,7 @@ print(told)
 """
 
 
+@pytest.mark.slow
 def test_a_wrong_byte_in_a_footer_never_ends_the_process(tmp_path: Path) -> None:
     """What pyarrow throws of an entry of a column nobody catches; its names need be no UTF-8."""
     command = [sys.executable, "-c", _TRIED, str(tmp_path / "log.parquet")]
