@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.arrays.buffers import pooled
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
 from cklog.engine.scan import BlockKernel
 from cklog.parsers.tables.footers import Footer, read_footer
@@ -219,12 +220,16 @@ class ParquetRows:
         return self._stored.to_arrow_schema()
 
     def _ask_arrow(self, group: int) -> None:
-        """Have Arrow raise what it has against the footer of a row group; once for all that say the same of columns."""
+        """Raise `NotHere` where Arrow refuses a row group's footer; ask once for all that say the same of columns."""
         chunks = [self._chunks[group][k] for k in self._leaves]
         said = (self._about, *((one.path, one.how, one.codec, one.dictionary) for one in chunks))
         if said not in _ACCEPTED:
-            if next(self.file.iter_batches(1, [group], self._columns, use_threads=False), None) is None:
-                raise NotHere  # it has no rows: Arrow's reader says how many of them are missing
+            try:
+                first = next(self.file.iter_batches(1, [group], self._columns, use_threads=False), None)
+            except (OSError, *ARROW_ERRORS):
+                first = None
+            if first is None:  # no rows, or none that can be read: Arrow says why when it is asked for all of them
+                raise NotHere
             if len(_ACCEPTED) >= _MOST_ACCEPTED:
                 _ACCEPTED.clear()
             _ACCEPTED.add(said)

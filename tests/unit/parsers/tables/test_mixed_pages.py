@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.arrays import loops
+from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet_batches import ParquetRows
 from tests.differential.parquet_files import compressed, take_apart
 from tests.differential.thrift import get, put
@@ -120,3 +121,26 @@ def test_columns_of_one_name_are_refused_where_they_are_read() -> None:
             ParquetRows(pa.BufferReader(data), metadata, "f", columns)
     rows = ParquetRows(pa.BufferReader(data), metadata, "f", ["d"])
     assert sum(batch.num_rows for batch in rows.batches(0, 1 << 10)) == len(_as_texts())
+
+
+def test_an_error_does_not_depend_on_what_was_read_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two columns that cannot be read the first one is named, be the other one the first that is looked at."""
+    sink = pa.BufferOutputStream()
+    columns = pa.table({"a": [f"value-{i:03}" for i in range(40)], "b": ["x", "y"] * 20})
+    pq.write_table(columns, sink, compression="none", use_dictionary=["b"])
+    data = sink.getvalue().to_pybytes()
+    damaged = data.replace(b"\x09\0\0\0value-039", b"\xff\xff\xff\x7fvalue-039")  # its length
+    at = damaged.index(b"\x01\0\0\0x\x01\0\0\0y")
+    damaged = damaged[:at] + b"\xff\xff\xff\x7f" + damaged[at + 4 :]
+    assert damaged.count(b"\xff\xff\xff\x7f") == 2
+    monkeypatch.setattr(loops, "FEW_ROWS", -1)
+    monkeypatch.setattr(parquet_batches, "_ACCEPTED", set())
+    told = []
+    for each in (damaged, data, damaged):
+        rows = ParquetRows(pa.BufferReader(each), pq.read_metadata(pa.BufferReader(each)), "f")
+        try:
+            told.append(str(sum(batch.num_rows for batch in rows.batches(0, 1 << 10))))
+        except pa.ArrowInvalid as error:
+            told.append(str(error))
+    assert told[1] == "40"
+    assert told[0] == told[2] != "40"
