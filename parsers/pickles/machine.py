@@ -36,7 +36,8 @@ class Stop(Exception):
 class Skipped:
     """Stand for a container of a `kind` that was read and not kept, or for an object, whose kind (None) nobody knows.
 
-    Only an object may be called, and may take items of every sort.
+    What a pickle names has the kind `type`, as mostly it is a class. Only that and an object may be called, and may
+    take items of every sort.
     """
 
     __slots__ = ("kind",)
@@ -48,7 +49,7 @@ class Skipped:
         return f"<skipped {self.kind.__name__ if self.kind else 'object'}>"
 
 
-SKIPPED = Skipped(None)
+SKIPPED, NAMED = Skipped(None), Skipped(type)
 _SKIPPED_KINDS = {kind: Skipped(kind) for kind in (list, dict, set, tuple, frozenset)}
 
 
@@ -177,15 +178,16 @@ class Machine:
 
     def made(self, items: list[Any]) -> None:
         """Leave what stands for an object, or its class, on top: `items` are what it is made of, or its state."""
-        if self.stack[-1] is not SKIPPED:
+        if not _takes(self.stack[-1], None):
             raise Stop("an object of what is no class")
 
     def called(self, items: list[Any]) -> None:
         """Leave what stands for an object on top: `items` are a tuple of arguments, and a dict of those with names."""
         self.made(items)
         for item, kind in zip(items, (tuple, dict), strict=False):
-            if not (isinstance(item, kind) or _may_be(item, kind)):
+            if not isinstance(item, kind) and (item is NAMED or not _takes(item, kind)):
                 raise Stop("arguments that are none")
+        self.stack[-1] = SKIPPED
 
     def marked_object(self) -> None:
         """Push what stands for an object: what it is made of stands behind the mark."""
@@ -195,7 +197,7 @@ class Machine:
     def marked_call(self) -> None:
         """Push what stands for an object: its class stands behind the mark, and then what it is made of."""
         items = self.popped()
-        if not items or items[0] is not SKIPPED:
+        if not items or not _takes(items[0], None):
             raise Stop("an object of what is no class")
         self.push(SKIPPED)
 
@@ -204,7 +206,7 @@ class Machine:
         top = self.stack[-1]
         if isinstance(top, list):
             top += items
-        elif not _may_be(top, list):
+        elif not _takes(top, list):
             raise Stop("items for what is no list")
 
     def paired(self, items: list[Any]) -> None:
@@ -214,7 +216,7 @@ class Machine:
             raise Stop("a key without a value")
         if isinstance(top, dict):
             top.update(zip(self._checked_keys(items[::2], id(top)), items[1::2], strict=True))
-        elif not _may_be(top, dict):
+        elif not _takes(top, dict):
             raise Stop("pairs for what is no dict")
 
     def added(self, items: list[Any]) -> None:
@@ -222,7 +224,7 @@ class Machine:
         top = self.stack[-1]
         if isinstance(top, set):
             top.update(self._checked_keys(items, id(top)))
-        elif not _may_be(top, set):
+        elif not _takes(top, set):
             raise Stop("members for what is no set")
 
     def whole(self, make: type[list[Any]] | type[dict[Any, Any]], add: Callable[[Machine, list[Any]], None]) -> None:
@@ -263,9 +265,9 @@ class Machine:
         return items
 
 
-def _may_be(item: Any, kind: type[Any]) -> bool:
-    """Return whether something was skipped that is of a kind, or an object, which may be."""
-    return isinstance(item, Skipped) and item.kind in (None, kind)
+def _takes(item: Any, kind: type[Any] | None) -> bool:
+    """Return whether something was skipped that is of a kind, or an object or a class, which may do as that does."""
+    return isinstance(item, Skipped) and item.kind in (None, type, kind)
 
 
 def _parts_of_leaf(item: Any) -> int:

@@ -29,7 +29,7 @@ from cklog.parsers.pickles.arguments import (
     refuse_opcode,
     why_no_pickle,
 )
-from cklog.parsers.pickles.machine import SKIPPED, Machine, Skipped, Stop
+from cklog.parsers.pickles.machine import NAMED, SKIPPED, Machine, Skipped, Stop
 
 __all__ = ["SKIPPED", "CutShort", "Refused", "Skipped", "load", "load_from"]
 
@@ -217,9 +217,9 @@ def _do_at_place(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _St
     return step
 
 
-def _push_object(machine: Machine) -> None:
-    """Push what stands for an object, or for its class."""
-    machine.push(SKIPPED)
+def _push_class(machine: Machine) -> None:
+    """Push what stands for a class, or whatever else a pickle names."""
+    machine.push(NAMED)
 
 
 def _push_extension(code: struct.Struct) -> _Step:
@@ -228,7 +228,7 @@ def _push_extension(code: struct.Struct) -> _Step:
     def step(machine: Machine, at: int) -> int:
         if code.unpack_from(machine.data, at)[0] <= 0:
             raise Stop("no pickle (no class has such a code)")
-        _push_object(machine)
+        _push_class(machine)
         return at + code.size
 
     return step
@@ -302,7 +302,7 @@ def _push_named(machine: Machine, names: list[Any]) -> None:
     """Push what stands for the class of a module, of which both names are given."""
     if not all(isinstance(name, str) for name in names):
         raise Stop("a class whose name is no text")
-    _push_object(machine)
+    _push_class(machine)
 
 
 def _push_tuple(machine: Machine, items: list[Any]) -> None:
@@ -357,7 +357,7 @@ _BY_CODE: dict[bytes, _Step] = {
     b"g": _take_line(parse_decimal, Machine.fetch),
     b"h": _do_at_place(_U1, Machine.fetch),
     b"j": _do_at_place(_U4, Machine.fetch),
-    b"c": _skip_named(_push_object),
+    b"c": _skip_named(_push_class),
     b"i": _skip_named(Machine.marked_object),
     b"\x93": _take_last(_push_named, 2, 0),
     b"\x82": _push_extension(_U1),

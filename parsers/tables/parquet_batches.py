@@ -135,19 +135,23 @@ class ParquetRows:
         rows = self._rows_at_once(costs, count, most)
         room = budgets().batch + sum(cost.bytes for cost in costs)
         done = 0
-        try:
-            loops = self._loop_columns(group, chunks)
-            self.in_range = {column.name for column in loops if column.in_range}
-            weighed = sum(column.longest for column in loops) * rows <= room
-            for item in batches_of(loops, count, rows, kernel if weighed else None):
-                if not weighed:
-                    self._check_texts(item, room)
-                yield item
-                done += item.num_rows
-        except NotHere:
-            chunks.clear()
-        else:
+        for way in (kernel, None) if kernel else (None,):
+            try:
+                loops = self._loop_columns(group, chunks)
+                self.in_range = {column.name for column in loops if column.in_range}
+                weighed = sum(column.longest for column in loops) * rows <= room
+                left = done
+                for item in batches_of(loops, count, rows, way if weighed else None):
+                    if not weighed:
+                        self._check_texts(item, room)
+                    if left < item.num_rows:
+                        yield item.slice(left) if left else item
+                        done += item.num_rows - left
+                    left = max(0, left - item.num_rows)
+            except NotHere:
+                continue
             return
+        chunks.clear()
         self.in_range = set()
         written_out = self._read_written_out(group, rows, [cost.path for cost in costs if cost.twice])
         for batch in self.file.iter_batches(rows, [group], self._columns, use_threads=False):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cklog.errors import OverBudget
-from cklog.parsers.pickles.machine import SKIPPED, Machine, Stop
+from cklog.parsers.pickles.machine import NAMED, Machine, Stop
 
 _RAN_OUT = ("pickle exhausted", "not enough data", "no newline", "expected")
 
@@ -91,7 +91,7 @@ def _last(add: Callable[[Machine, list[Any]], None], count: int, below: int = 1)
 def _named(machine: Machine, names: list[Any]) -> None:
     if [type(name) for name in names] != [str, str]:
         raise Stop("a class whose name")
-    machine.push(SKIPPED)
+    machine.push(NAMED)
 
 
 def _tuple(machine: Machine, items: list[Any]) -> None:
@@ -129,7 +129,7 @@ STEPS: dict[str, Callable[[Machine, Any], None]] = {
     "SETITEM": _last(Machine.paired, 2),
     "SETITEMS": _popped(Machine.paired),
     "ADDITEMS": _popped(Machine.added),
-    **dict.fromkeys(("GLOBAL", "EXT1", "EXT2", "EXT4"), lambda machine, _: machine.push(SKIPPED)),
+    **dict.fromkeys(("GLOBAL", "EXT1", "EXT2", "EXT4"), lambda machine, _: machine.push(NAMED)),
     "STACK_GLOBAL": _last(_named, 2, 0),
     "BUILD": _last(Machine.made, 1),
     **dict.fromkeys(("REDUCE", "NEWOBJ"), _last(Machine.called, 1)),

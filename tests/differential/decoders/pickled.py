@@ -150,7 +150,9 @@ def _with_objects(value: Any) -> Any:
         held = [_with_objects(one) for one in value[1]]
         if value[0] == "dict" and any(key == _STANDS for key, _ in held):
             return _STANDS  # how many of its keys are equal nobody can tell
-        return _STANDS if value[0] in ("tuple", "set", "frozenset") and _STANDS in held else (value[0], held)
+        if value[0] in ("set", "frozenset"):  # whose members are texts by now
+            return _STANDS if any(_STANDS in one for one in held) else (value[0], held)
+        return _STANDS if value[0] == "tuple" and _STANDS in held else (value[0], held)
     if isinstance(value, tuple):
         return tuple(_with_objects(one) for one in value)
     return value

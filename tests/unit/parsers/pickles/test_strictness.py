@@ -32,6 +32,7 @@ REFUSED = {
     "pairs for a tuple that holds an object": b"cm\nn\n\x85NNs.",
     "members for a tuple that holds an object": b"cm\nn\n\x85(N\x90.",
     "arguments in a frozenset that holds an object": b"cm\nn\n(cm\nn\n\x91R.",
+    "arguments that are a class": b"cm\nn\ncm\nn\nR.",
     "an extension code of 0": b"\x82\x00.",
     "a number in octal": b"I010\n.",
     "a number with a space": b"I8 \n.",
