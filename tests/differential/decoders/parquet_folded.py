@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -77,6 +78,10 @@ def _interpreted(at_once: int, file: ParquetRows, group: int) -> list[Any]:
     return rows_of(file.batches(group, at_once))
 
 
+_INTERPRETED = 8
+"""Of so many inputs one: it takes as long as all the others. Bounds are checked of each, by the second run."""
+
+
 @contextmanager
 def _small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
@@ -94,10 +99,12 @@ def _interpreter() -> Iterator[None]:
 
 
 def _read(data: bytes) -> Outcome:
-    """Fold all row groups; an error where the interpreter reads other rows of them than machine code does."""
+    """Fold all row groups; an error where the interpreter, which reads every eighth input as well, has other rows."""
     at_once = _ROWS_AT_ONCE[len(data) % len(_ROWS_AT_ONCE)]
     with _small_blocks():
         found = read_groups(partial(_folded, at_once), data)
+    if zlib.crc32(data) % _INTERPRETED:
+        return found
     with _interpreter():
         again = read_groups(partial(_interpreted, at_once), data)
     if repr(found) != repr(again):
