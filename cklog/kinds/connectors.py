@@ -48,7 +48,7 @@ class ConnectorsKind(Kind):
         return self._offsets().verify(line, maximal, question)
 
     def _offsets(self, kafka: KafkaLogs = KafkaLogs()) -> ConnectorOffsets:
-        if kafka != KafkaLogs():
+        if kafka.channels or kafka.group:
             hint = "copy the topics beside the offsets, or name them with --taken"
-            raise UsageError("--kafka, --channel and --group: connectors resume at offsets of their own", hint)
-        return ConnectorOffsets(self._parser, self._opened.logs_in(self._opened.root.path))
+            raise UsageError("--channel and --group: connectors resume at offsets of their own", hint)
+        return ConnectorOffsets(self._parser, self._opened.logs_in(self._opened.root.path), self._logs_of(kafka))

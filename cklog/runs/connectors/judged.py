@@ -10,7 +10,15 @@ from typing import Any
 from cklog.inputs.connectors import StoredOffset
 from cklog.model.findings import Finding
 from cklog.model.wording import many
-from cklog.runs.connectors.positions import system_of, unfinished_snapshot, words
+from cklog.runs.connectors.positions import (
+    Offset,
+    System,
+    kafka_next,
+    placed,
+    system_of,
+    unfinished_snapshot,
+    words,
+)
 from cklog.runs.connectors.retained import Retained
 from cklog.runs.connectors.taken import Taken, newer, position_of
 
@@ -42,6 +50,24 @@ class Judged:
     def label(self) -> str:
         """The partition of the source, as people read it."""
         return label_of(self.entry.partition)
+
+    @property
+    def offset(self) -> Offset | None:
+        """The stored offset, with the place that its partition names where only both together have an order."""
+        return None if self.entry.offset is None else placed(self.entry.partition, self.entry.offset)
+
+    @property
+    def system(self) -> System | None:
+        """The kind of its source; None: no offset is stored."""
+        return None if self.offset is None else system_of(self.offset)
+
+    @property
+    def next(self) -> Any:
+        """Where the source goes on, for programs: the next offset of a partition of Kafka, else what is stored."""
+        if self.offset is None or not self.resumes:
+            return None
+        following = kafka_next(self.offset)
+        return dict(self.offset) if following is None else following
 
     @property
     def snapshot(self) -> str:
@@ -81,9 +107,9 @@ class Judged:
         """Where it resumes, in words."""
         if self.entry.ambiguous:
             return "unknown"
-        if self.entry.offset is None:
+        if self.offset is None:
             return BEGINS
-        return f"a new snapshot ({words(self.entry.offset)})" if self.snapshot else words(self.entry.offset)
+        return f"a new snapshot ({words(self.offset)})" if self.snapshot else words(self.offset)
 
     def planned(self) -> Mapping[str, Any] | None:
         """Return the offset that a plan stores: none where the source no longer has what follows the stored one."""
@@ -110,7 +136,7 @@ def row_of(one: Judged) -> dict[str, Any]:
         "connector": one.run,
         "number": one.number,
         "of": one.label,
-        "system": None if entry.offset is None else system_of(entry.offset),
+        "system": one.system,
         "resumes": one.position,
         "snapshot": one.snapshot or None,
         "held": None if one.retained is None else one.retained.held,
@@ -129,6 +155,16 @@ def row_of(one: Judged) -> dict[str, Any]:
     }
 
 
+_GONE = (
+    "A restart fails, or goes on after a gap, by its snapshot.mode; only a new snapshot makes up for what is gone, "
+    "without its deletions. Delete the offset (connect-json does) and let it take one, or restore the source's log"
+)
+_GONE_IN_KAFKA = (
+    "A restart fails, or goes on at the log's first offset, by its auto.offset.reset (earliest is the default). "
+    "Restore the source's log, or delete the offset (connect-json does), which accepts this"
+)
+
+
 def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
     """Find what speaks of where partitions resume."""
     for one in judged:
@@ -145,9 +181,7 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
         if one.gone and one.retained is not None:
             message = (
                 f"{one.name} ({one.label}) resumes at {one.position}, which its source no longer has: "
-                f"{one.retained.because}. A restart fails, or goes on behind a gap, by its snapshot.mode; only a new "
-                "snapshot makes up for what is gone, without its deletions. Delete the offset (connect-json does) and "
-                "let it take one, or restore the source's log"
+                f"{one.retained.because}. {_GONE_IN_KAFKA if one.system == 'kafka' else _GONE}"
             )
             yield Finding("position-gone", "error", name, message, where)
         elif one.resumes and one.retained is not None and one.retained.held is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,24 +13,29 @@ from cklog.inputs.connectors import StoredOffset, StoredOffsets, TakenRecord
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersConnectors
 from cklog.inputs.partitions import Partition
-from cklog.kafka_logs.findings import partition_findings
+from cklog.kafka_logs.findings import begun_late, partition_findings
 from cklog.kafka_logs.group_commits import record_fates
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.findings import Finding
 from cklog.model.question import Question
 from cklog.model.wording import first_few
 from cklog.runs.connectors.judged import Judged, findings_of
+from cklog.runs.connectors.mirrored import beside_sources
 from cklog.runs.connectors.retained import retained
 from cklog.runs.connectors.taken import Taken, taken_of
 from cklog.runs.connectors.told import by_name
 
 
 class OffsetJudge:
-    """What judges the offsets of a parser; `logs` are the partitions of a broker that lie below PATH, if any do."""
+    """What judges the offsets of a parser; `logs` are the partitions of a broker that lie below PATH, if any do.
 
-    def __init__(self, parser: OffersConnectors, logs: PartitionLogs | None) -> None:
+    `sources` : the partitions that connectors copy from
+    """
+
+    def __init__(self, parser: OffersConnectors, logs: PartitionLogs | None, sources: PartitionLogs | None) -> None:
         self._parser = parser
         self._logs = logs
+        self._sources = sources
 
     @cached_property
     def _partitions(self) -> dict[str, Partition]:
@@ -57,21 +63,24 @@ class OffsetJudge:
         starts = by_name("--source-from", question.source_from, names)
         places = by_name("--taken", question.taken, names)
         judged = [self._held(one, starts) for one in judged]
+        judged, elsewhere = beside_sources(judged, self._sources)
         judged, more = self._with_taken(judged, places)
-        findings = [*stored.findings, *more, *findings_of(judged)]
+        findings = [*stored.findings, *more, *elsewhere, *findings_of(judged)]
         partitions = self._partitions.values()
         if self._logs is not None:
-            findings += [*self._logs.layout.findings, *partition_findings(partitions)]
+            findings += [*self._logs.layout.findings, *partition_findings(partitions, self._logs.layout.folders)]
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
+            findings += begun_late(
+                partitions, "connectors that stored an offset only before seem to have none, and begin anew"
+            )
         return judged, findings
 
     def _held(self, one: Judged, starts: Mapping[str, str]) -> Judged:
         told = starts.get(one.name, starts.get(one.run))
-        offset = one.entry.offset
-        if told is None or offset is None:
+        if told is None or one.offset is None:
             return one
-        return Judged(one.run, one.number, one.entry, retained(offset, told))
+        return replace(one, retained=retained(one.offset, told))
 
     def _with_taken(self, judged: list[Judged], places: Mapping[str, str]) -> tuple[list[Judged], list[Finding]]:
         """The same with what of data topics comes again: those that are told, and those whose records name a source."""
@@ -93,7 +102,7 @@ class OffsetJudge:
         hiding = {log for log, items in damaged.items() if any(item.id != "torn-tail" for item in items)}
         for name, taken in found.items():
             found[name] = [one._replace(again=None) if one.log in hiding else one for one in taken]
-        return [Judged(o.run, o.number, o.entry, o.retained, tuple(found.get(o.name, ()))) for o in judged], findings
+        return [replace(one, taken=tuple(found.get(one.name, ()))) for one in judged], findings
 
     def _damaged(self, topics: Iterable[str]) -> dict[str, tuple[Damage, ...]]:
         """The damage of data topics, by log; a torn end hides nothing that was durable, all else may."""

@@ -26,7 +26,6 @@ from cklog.model.verdict import FLAWS, Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.connectors.judged import Judged, row_of
 from cklog.runs.connectors.judging import OffsetJudge
-from cklog.runs.connectors.positions import system_of, words
 
 
 class OffsetStoreRow(TypedDict):
@@ -62,11 +61,14 @@ class ConnectorsInspection(Inspection):
 
 
 class ConnectorOffsets:
-    """The analyses of connectors' offsets; `logs` are the partitions of a broker that lie below PATH, if any do."""
+    """The analyses of connectors' offsets; `logs` are the partitions of a broker that lie below PATH, if any do.
 
-    def __init__(self, parser: OffersConnectors, logs: PartitionLogs | None) -> None:
+    `sources` : the partitions that connectors of the kind of MirrorMaker copy from, if they were given
+    """
+
+    def __init__(self, parser: OffersConnectors, logs: PartitionLogs | None, sources: PartitionLogs | None) -> None:
         self._name = parser.name
-        self._judge = OffsetJudge(parser, logs)
+        self._judge = OffsetJudge(parser, logs, sources)
 
     def line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         """Say where every partition of every connector resumes; `command` names the answer."""
@@ -197,7 +199,8 @@ _REFUTED = {"restorable": "not-restorable", "maximal": "not-maximal"}
 def _unchecked(one: Judged) -> Unchecked:
     """Say that nobody told where the source's log begins."""
     claim = f"the source of {one.name} still has what follows {one.position}"
-    return Unchecked("source", one.name, claim, "--source-from NAME=POSITION")
+    option = "--kafka FOLDER" if one.system == "kafka" else "--source-from NAME=POSITION"
+    return Unchecked("source", one.name, claim, option)
 
 
 def _in_store(path: str, stores: Iterable[str]) -> bool:
@@ -246,8 +249,7 @@ def _line_entry(one: Judged) -> LineEntry:
 
 
 def _source(one: Judged) -> SourceOffset:
-    offset = dict(one.entry.offset) if one.resumes and one.entry.offset is not None else None
-    return SourceOffset(one.label, offset, one.run, one.number)
+    return SourceOffset(one.label, one.next, one.run, one.number)
 
 
 def _chosen(judged: list[Judged]) -> str | None:
@@ -258,9 +260,14 @@ def _chosen(judged: list[Judged]) -> str | None:
 
 def _note(mine: list[Judged], gone: list[Judged], resuming: list[Judged]) -> str:
     if gone:
+        then = (
+            "it goes on at the log's first offset"
+            if all(one.system == "kafka" for one in gone)
+            else "it takes a new snapshot"
+        )
         return (
-            "the source no longer has what follows: stop the connector, delete its offset by Connect's offset API "
-            "(cklog replay --format connect-json makes the body), and let it take a new snapshot"
+            "the source no longer has what follows: restore its log, or stop the connector and delete its offset by "
+            f"Connect's offset API (cklog replay --format connect-json makes the body): {then}"
         )
     if not resuming:
         return "nothing is stored that it could resume at: it takes a new snapshot when it starts"
@@ -283,7 +290,7 @@ def _partition_row(one: Judged) -> ConnectorRow:
         "connector": one.run,
         "number": one.number,
         "of": one.label,
-        "system": None if one.entry.offset is None else system_of(one.entry.offset),
+        "system": one.system,
         "resumes": one.position,
         "snapshot": one.snapshot or None,
         "older": one.entry.older,
@@ -304,7 +311,7 @@ def _checks(one: Judged, number: int | None, maximal: bool) -> list[Check]:
     if number is None:
         told = f"{one.name} begins anew: {one.position}"
         return [Check("restorable", None if one.undecided else True, told), *([Check("maximal", True, told)] * maximal)]
-    at = "nothing counts" if entry.offset is None else f"entry {entry.number} does: {words(entry.offset)}"
+    at = "nothing counts" if entry.offset is None else f"entry {entry.number} does: {one.position}"
     same = number == entry.number and entry.offset is not None
     if one.gone and one.retained is not None:
         restorable = Check("restorable", False if same else None, f"{one.name}: {one.retained.because}")

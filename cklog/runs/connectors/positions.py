@@ -6,6 +6,8 @@
     sqlserver   commit_lsn change_lsn [event_serial_no]          SQL Server; Db2 with the same names
     oracle      scn commit_scn | lcr_position                    commit_scn = scn ":" thread ":" transactions, ","…
     mongodb     sec ord [resume_token]
+    kafka       cluster topic partition offset                   MirrorMaker 2: the last record that was copied; the
+                                                                 partition of the source has the first three
     other       whatever another connector stores: equal or not, nothing else is known
 
 Field names and the order of each were read off Debezium's offset contexts and comparators (docs/sources.md). Where an
@@ -22,7 +24,7 @@ from typing import Any, Literal
 from cklog.model.values import is_integer
 from cklog.runs.connectors.gtids import NotGtids, gtids
 
-System = Literal["mysql", "postgresql", "sqlserver", "oracle", "mongodb", "other"]
+System = Literal["mysql", "postgresql", "sqlserver", "oracle", "mongodb", "kafka", "other"]
 Offset = Mapping[str, Any]
 
 _BINLOG = re.compile(r"(.+)\.([0-9]{1,18})", re.DOTALL)
@@ -38,6 +40,8 @@ def system_of(offset: Offset) -> System:
     """
     if "file" in offset and "pos" in offset:
         return "mysql"
+    if kafka_next(offset) is not None:
+        return "kafka"
     if "commit_lsn" in offset or "change_lsn" in offset:
         return "sqlserver"
     if "scn" in offset or "lcr_position" in offset or "commit_scn" in offset:
@@ -66,6 +70,9 @@ def compare(one: Offset, other: Offset) -> int | None:
         return _compare_oracle(one, other)
     if system == "mongodb":
         return _compare_mongodb(one, other)
+    if system == "kafka":
+        same = all(one[name] == other[name] for name in _KAFKA)
+        return _sign(kafka_next(one), kafka_next(other)) if same else None
     return 0 if one == other else None
 
 
@@ -106,6 +113,8 @@ def words(offset: Offset) -> str:
         return f"scn {told}, commits {offset['commit_scn']}" if offset.get("commit_scn") else f"scn {told}"
     if system == "mongodb" and "sec" in offset:
         return f"{offset['sec']}:{offset.get('ord')}"
+    if system == "kafka":
+        return f"offset {kafka_next(offset)}"
     return ", ".join(f"{name}={value}" for name, value in sorted(offset.items()))
 
 
@@ -288,6 +297,34 @@ def _compare_mongodb(one: Offset, other: Offset) -> int | None:
     if None not in (*places[0], *places[1]):
         return _sign(places[0], places[1])
     return 0 if one.get("resume_token") is not None and one.get("resume_token") == other.get("resume_token") else None
+
+
+# Kafka, by MirrorMaker 2
+
+_KAFKA = ("cluster", "topic", "partition")
+
+
+def placed(partition: Mapping[str, Any], offset: Offset) -> Offset:
+    """Return an offset with what its partition says of the place, where an offset alone has no order.
+
+    >>> kafka_next(placed({"cluster": "A", "topic": "orders", "partition": 0}, {"offset": 499}))
+    500
+    >>> placed({"file": "a.txt"}, {"offset": 499})
+    {'offset': 499}
+    """
+    return {**partition, **offset} if {*partition} == {*_KAFKA} and {*offset} == {"offset"} else offset
+
+
+def kafka_next(offset: Offset) -> int | None:
+    """Return the next record that MirrorMaker 2 copies; None: it is no offset of a partition of Kafka."""
+    last = whole(offset.get("offset"))
+    named = isinstance(offset.get("topic"), str) and whole(offset.get("partition")) is not None
+    return last + 1 if last is not None and named and "cluster" in offset else None
+
+
+def kafka_partition(offset: Offset) -> str:
+    """Return the partition that such an offset is in, e.g. orders-0."""
+    return f"{offset['topic']}-{whole(offset['partition'])}"
 
 
 def _sign(one: Any, other: Any) -> int:

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from cklog.errors import UsageError
+from cklog.model.wording import agreeing, many
 from cklog.runs.connectors.gtids import NotGtids, gtids
 from cklog.runs.connectors.positions import (
     Offset,
@@ -13,6 +14,8 @@ from cklog.runs.connectors.positions import (
     compare_binlogs,
     compare_hex,
     hex_lsn,
+    kafka_next,
+    kafka_partition,
     pg_lsn,
     pg_words,
     system_of,
@@ -25,6 +28,7 @@ FORMS = {
     "postgresql": "the slot's restart_lsn (pg_replication_slots)",
     "sqlserver": "sys.fn_cdc_get_min_lsn of the capture instance, in hexadecimal",
     "oracle": "the FIRST_CHANGE# of the oldest redo or archive log",
+    "kafka": "the first offset of the partition (kafka-get-offsets.sh --time earliest)",
     "mongodb": "the ts of the oplog's first entry, as SECONDS or SECONDS:ORDINAL",
 }
 """What `--source-from` takes for each system."""
@@ -70,7 +74,25 @@ def retained(offset: Offset, told: str) -> Retained:
         known = sec is not None and ordinal is not None
         oldest = (int(found[1]), int(found[2] or 0))
         return _by(oldest <= (sec or 0, ordinal or 0) if known else None, words(offset), told)
+    if system == "kafka":
+        first = whole(told)
+        if first is None:
+            raise _refused(system, told)
+        return in_log(offset, first)
     return Retained(None, f"the order of such offsets is not known: {words(offset)}")
+
+
+def in_log(offset: Offset, first: int, end: int | None = None) -> Retained:
+    """Say whether a Kafka log of the offsets [first, end) has the next record of MirrorMaker 2, or will have it."""
+    after, name = kafka_next(offset) or 0, kafka_partition(offset)
+    if after < first:
+        gone = first - after
+        lost = f"{many(gone, 'offset')} from {after} on {agreeing(gone, 'are')} gone"
+        return Retained(False, f"the log of {name} begins at {first}: {lost}, and the copy will lack them")
+    if end is not None and after > end:
+        why = "it was cut, or the topic was made anew; a copy from its first offset has records twice"
+        return Retained(False, f"the log of {name} ends at {end}: {why}")
+    return Retained(True, f"the log of {name} begins at {first}, not after offset {after}")
 
 
 def _mysql(offset: Offset, told: str) -> Retained:
@@ -103,7 +125,7 @@ def _mysql(offset: Offset, told: str) -> Retained:
 def _by(held: bool | None, position: str, start: str) -> Retained:
     if held is None:
         return Retained(None, f"{position} and {start} cannot be compared")
-    return Retained(held, f"the source's log begins at {start}, {'not behind' if held else 'behind'} {position}")
+    return Retained(held, f"the source's log begins at {start}, {'not after' if held else 'after'} {position}")
 
 
 def _refused(system: str, told: str) -> UsageError:

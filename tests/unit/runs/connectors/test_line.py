@@ -210,7 +210,8 @@ def test_options_about_connectors_are_refused_elsewhere(sample: str) -> None:
 def test_names_that_are_not_there(tmp_path: Path) -> None:
     assert cklog("recovery-line", TOPIC, "--source-from", "nobody=b.000001:4").code == 66
     assert cklog("recovery-line", TOPIC, "--source-from", "nonsense").code == 2
-    assert cklog("recovery-line", TOPIC, "--kafka", tmp_path).code == 2
+    assert cklog("recovery-line", TOPIC, "--kafka", tmp_path).code == 66
+    assert cklog("recovery-line", TOPIC, "--kafka", SAMPLES / "kafka-broker").code == 2, "none copies from Kafka"
     assert cklog("recovery-line", TOPIC, "--failed", "orders-mysql").code == 2
 
 

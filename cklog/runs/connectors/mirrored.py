@@ -1,0 +1,54 @@
+"""Connectors that copy from Kafka (MirrorMaker 2), held against the logs that they copy from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cklog.errors import UsageError
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.partitions import Partition
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model.findings import Finding
+from cklog.model.wording import first_few
+from cklog.runs.connectors.judged import Judged
+from cklog.runs.connectors.positions import kafka_next, kafka_partition
+from cklog.runs.connectors.retained import Retained, in_log
+
+
+def beside_sources(judged: Iterable[Judged], logs: PartitionLogs | None) -> tuple[list[Judged], list[Finding]]:
+    """Hold positions in partitions of Kafka against the logs of the cluster that they are of, if these were given.
+
+    Raises
+    ------
+    UsageError : no connector copies from Kafka, or they copy from several clusters
+    """
+    judged = list(judged)
+    if logs is None:
+        return judged, []
+    mirrored = [one for one in judged if one.system == "kafka" and one.offset is not None]
+    clusters = sorted({str(one.offset["cluster"]) for one in mirrored if one.offset is not None})
+    if len(clusters) != 1:
+        why = f"connectors copy from {', '.join(clusters)}" if clusters else "no connector here copies from Kafka"
+        hint = "say where each source's log begins with --source-from NAME=POSITION"
+        raise UsageError(f"--kafka: {why}, and one folder is of one cluster", hint)
+    names = {one.name: kafka_partition(one.offset) for one in mirrored if one.offset is not None}
+    known = {folder.name for folder in logs.layout.folders}
+    partitions = logs.partitions(known & set(names.values()))
+    held = [_held(one, partitions.get(names.get(one.name, ""))) for one in judged]
+    findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
+    absent = sorted(set(names.values()) - known)
+    if absent:
+        message = f"{first_few(absent, 5)}: not among these Kafka logs, so not compared with them"
+        findings.append(Finding("partition-elsewhere", "info", absent[0], message))
+    return held, findings
+
+
+def _held(one: Judged, p: Partition | None) -> Judged:
+    """One position beside the log that it is in; the log adds nothing where `--source-from` already refutes it."""
+    if p is None or one.offset is None or (one.retained is not None and not one.retained.held):
+        return one
+    following = kafka_next(one.offset) or 0
+    if p.unread and following > p.sure_end:
+        return replace(one, retained=Retained(None, f"a segment of {p.name} could not be read"))
+    return replace(one, retained=in_log(one.offset, p.log_start, p.restart_end))
