@@ -238,8 +238,9 @@ class RangeCount:
     """What a range of offsets holds, up to where the log will end after a restart.
 
     Records: `data` of committed transactions or of none, `control` markers, `aborted`, and of `open` transactions.
-    `bytes` of the batches that are touched. `exact` False: an edge batch did not decode, and counts whole. `unread`: a
-    segment of the partition could not be read, which may hold more of the range.
+    `bytes` of the batches that are touched, `data_bytes` of those that hold `data`. `exact` False: an edge batch did
+    not decode, and counts whole. `unread`: a segment of the partition could not be read, which may hold more of the
+    range.
     Offsets of the range: `missing` below the log's start, `beyond` the log's end after a restart, `unstable` behind the
     last stable offset, which no reader of committed data gets. `cut` records lie beyond the restarted log's end and are
     on disk now. `starts_in`: the fate of a transaction, aborted or open, that the range begins in the middle of.
@@ -254,6 +255,7 @@ class RangeCount:
     aborted: int
     open: int
     bytes: int
+    data_bytes: int
     exact: bool
     missing: int
     beyond: int

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cklog.model.findings import Finding, InputUsed
@@ -51,6 +53,7 @@ class StoreTask:
     """A task's folder: `stores` with their bytes, `folders` by name, `entries` None if no list of them can be read.
 
     `group` is the subtopology, or "global", which has no partition. `several`: there are more applications here.
+    `instance`: the folder of the instance, where several instances have a task of the same name.
     `empty` are the stores whose folder holds no database: one would be made anew, and begin empty. `inside` are those
     that keep their offsets themselves. In Quix Streams a task is a partition of a stream, which is its `group`.
     """
@@ -64,15 +67,17 @@ class StoreTask:
     folders: frozenset[str]
     entries: tuple[StoreOffset, ...] | None
     several: bool = False
+    instance: str = ""
     empty: frozenset[str] = frozenset()
     inside: tuple[StoreInside, ...] = ()
     system: Literal["kafka-streams", "quix-streams"] = "kafka-streams"
 
     @property
     def operator(self) -> str:
-        """The subtopology, with its topology if that has a name, and the application if there are several."""
+        """The subtopology, with its topology if that has a name; instance and application, if there are several."""
         group = f"{self.topology}__{self.group}" if self.topology else self.group
-        return f"{self.application}/{group}" if self.several else group
+        application = self.application if self.several else ""
+        return "/".join(part for part in (self.instance, application, group) if part)
 
     @property
     def name(self) -> str:
@@ -90,6 +95,20 @@ class StoreTask:
         number = int(self.group) if self.system == "kafka-streams" and self.group != GLOBAL else 0
         last = self.group == GLOBAL and self.system == "kafka-streams"
         return self.application, self.topology, last, number, self.group, self.partition, self.path
+
+
+def told_apart(tasks: Iterable[StoreTask], depth: int) -> list[StoreTask]:
+    """Return tasks in order, each with its own name: that of an instance's folder goes first where several have it.
+
+    `depth` : so many folders lie between that folder and a task's path
+    """
+    tasks = sorted(tasks, key=lambda task: task.order)
+    names = Counter(task.name for task in tasks)
+    repeated = {task.application for task in tasks if names[task.name] > 1}
+    return [
+        replace(task, instance="/".join(task.path.split("/")[:-depth]) or ".") if task.application in repeated else task
+        for task in tasks
+    ]
 
 
 @dataclass(frozen=True, slots=True)

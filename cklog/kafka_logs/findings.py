@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
+from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
 from cklog.kafka_logs.partition import CUTTING, cut_alone, trusted
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import agreeing, first_few, many, numbered, utc
 
 
-def partition_findings(partitions: Iterable[Partition]) -> list[Finding]:
-    """Find what is wrong with partitions, except damaged bytes (`cklog.inputs.damage.damage_findings`)."""
+def partition_findings(partitions: Iterable[Partition], folders: Iterable[Folder]) -> list[Finding]:
+    """Find what is wrong with partitions, except damaged bytes (`cklog.inputs.damage.damage_findings`).
+
+    `folders` : of all partitions that are there, whether they were read or not
+    """
     found: list[Finding] = []
+    partitions = list(partitions)
+    newest = max((p.last_time for p in partitions if p.last_time is not None), default=None)
+    coordinated = any(folder.topic == _COORDINATOR for folder in folders)
     for p in partitions:
         for check in _PARTITION_CHECKS:
             found += check(p)
+        found += _open_transactions(p, newest, coordinated)
     return found
 
 
@@ -110,6 +117,17 @@ def _noted_begin(p: Partition) -> tuple[int, str] | None:
     return None
 
 
+def begun_late(partitions: Iterable[Partition], hidden: str) -> Iterator[Finding]:
+    """Find logs that should be compacted and do not begin at offset 0; `hidden`: what follows."""
+    for p in partitions:
+        if p.log_start > 0:
+            message = (
+                f"{p.name}: the log begins at offset {p.log_start}, and compaction alone leaves the beginning at 0: "
+                f"retention (cleanup.policy) or kafka-delete-records.sh removed what came before; {hidden}"
+            )
+            yield Finding("compacted-log-cut", "warning", p.name, message, where=(Where(p.folder.path or "."),))
+
+
 def _indexes_without_segments(p: Partition) -> Iterator[Finding]:
     """Indexes whose segments are not here: a broker makes and deletes an index after its segment."""
     if p.folder.unpaired:
@@ -162,8 +180,18 @@ def _gap_words(gaps: tuple[Gap, ...]) -> str:
     return f"{many(offsets, 'offset')} from {gaps[0].start} to {gaps[-1].end} {'is' if offsets == 1 else 'are'}"
 
 
-def _open_transactions(p: Partition) -> Iterator[Finding]:
-    """Transactions that hold back readers of committed data."""
+_COORDINATOR = "__transaction_state"
+"""The topic in which brokers keep the transactions that they can end."""
+
+_LONGEST_MS = 15 * 60_000
+"""The longest that a broker lets a producer ask for, by default: transaction.max.timeout.ms."""
+
+
+def _open_transactions(p: Partition, newest: int | None, coordinated: bool) -> Iterator[Finding]:
+    """Transactions that hold back readers of committed data, and how they are ended.
+
+    `newest` : the time of the newest record that was read; `coordinated`: whether a coordinator's log is here
+    """
     found = p.transactions.open
     if not found:
         return
@@ -171,10 +199,39 @@ def _open_transactions(p: Partition) -> Iterator[Finding]:
     others = f", and {len(found) - 1} more" if len(found) > 1 else ""
     message = (
         f"{p.name}: a transaction of producer {first.producer} is open since offset {first.first} ({utc(first.time)}, "
-        f"{many(first.records, 'record')}){others}: readers of committed data stop at {p.last_stable} of "
-        f"{p.restart_end} until its producer comes back or the broker times it out"
+        f"{many(first.records, 'record')}){others}: readers with isolation.level=read_committed stop at "
+        f"{p.last_stable} of {p.restart_end}, before {many(p.restart_end - p.last_stable, 'offset')}, until it ends. "
+        f"{_hanging(first, newest, coordinated)}. Where its producer will not end it, and no restored job will commit "
+        f"it: {_abort(p, first)}"
     )
     yield Finding("open-transaction", "warning", p.name, message, where=(Where(p.folder.path or "."),))
+
+
+def _hanging(found: ProducerTransaction, newest: int | None, coordinated: bool) -> str:
+    """Say whether anything will end a transaction by itself, as far as the files tell."""
+    age = newest - found.time if newest is not None and found.time is not None else 0
+    if age > _LONGEST_MS:
+        return (
+            f"It was open for {age // 60_000} minutes when the newest record was written: it is hanging, unless "
+            "transaction.max.timeout.ms was raised from its 15 minutes"
+        )
+    if not coordinated:
+        return (
+            f"No log of a transaction coordinator ({_COORDINATOR}) is here: unless another broker has it, nothing "
+            "times the transaction out, and it is hanging"
+        )
+    return (
+        f"Whether a coordinator will time it out is in {_COORDINATOR}, which cklog does not read: "
+        "kafka-transactions.sh find-hanging says so"
+    )
+
+
+def _abort(p: Partition, found: ProducerTransaction) -> str:
+    """Return the command that ends a transaction for good."""
+    return (
+        'kafka-transactions.sh --bootstrap-server "$BOOTSTRAP_SERVERS" abort '
+        f"--topic {p.folder.topic} --partition {p.folder.partition} --start-offset {found.first}"
+    )
 
 
 def _doubtful_transactions(p: Partition) -> Iterator[Finding]:
@@ -212,7 +269,6 @@ _PARTITION_CHECKS: tuple[Callable[[Partition], Iterable[Finding]], ...] = (
     _indexes_without_segments,
     _gaps_between_segments,
     _holes_inside_segments,
-    _open_transactions,
     _doubtful_transactions,
     _unseen_aborts,
 )
@@ -251,6 +307,13 @@ def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Par
 def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]:
     """A committed offset that the log will not have when the group resumes."""
     subject = f"group {commit.group}"
+    if p.transactions.open and p.last_stable <= commit.offset < p.restart_end:
+        message = (
+            f"{subject} goes on at offset {commit.offset} of {p.name}, where an open transaction begins or has begun: "
+            f"with isolation.level=read_committed it gets none of the {p.restart_end - commit.offset} offsets from "
+            "there on until that ends"
+        )
+        yield Finding("open-transaction", "warning", subject, message, where=(Where(p.folder.path or "."),))
     if commit.offset > p.restart_end and not p.unread:
         message = (
             f"{subject} has committed offset {commit.offset} of {p.name}, whose log will end at {p.restart_end}: it "

@@ -147,7 +147,8 @@ def range_count(
         start=wanted.start,
         end=end,
         **dict(zip(CLASSES, held.records, strict=True)),
-        bytes=held.bytes,
+        bytes=sum(held.bytes),
+        data_bytes=held.bytes[_DATA],
         exact=held.exact and behind.exact,
         missing=max(min(end, partition.log_start) - wanted.start, 0),
         beyond=max((wanted.start if wanted.end is None else end) - max(partition.restart_end, first), 0),
@@ -159,12 +160,12 @@ def range_count(
 
 
 class _RangeHeld:
-    """Records of the offsets [low, high), by class, and the bytes of the batches that are touched."""
+    """Records of the offsets [low, high), and the bytes of the batches that are touched, by class."""
 
     def __init__(self, low: int, high: int, offsets: RecordOffsets) -> None:
         self._low, self._high, self._offsets = low, high, offsets
         self.records = [0] * len(CLASSES)
-        self.bytes = 0
+        self.bytes = [0] * len(CLASSES)
         self.exact = True
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -173,7 +174,7 @@ class _RangeHeld:
             return
         records = int(row["records"]) if row["at"] == _INNER else self._records_within(row)
         self.records[row["class"]] += records
-        self.bytes += row["bytes"]
+        self.bytes[row["class"]] += row["bytes"]
 
     def _records_within(self, row: Mapping[str, Any]) -> int:
         """The records of one batch that are in the range."""

@@ -107,8 +107,8 @@ def _runs_with_counts(
         found.append(
             replace(
                 run,
-                read_again=run.read_again + sum(counts[i].records for i in mine if asked[i].end is None),
-                read_again_bytes=run.read_again_bytes + sum(counts[i].bytes for i in mine if asked[i].end is None),
+                read_again=run.read_again + sum(counts[i].data for i in mine if asked[i].end is None),
+                read_again_bytes=run.read_again_bytes + sum(counts[i].data_bytes for i in mine if asked[i].end is None),
                 reads_more=run.reads_more and not whole,
             )
         )
@@ -173,7 +173,7 @@ def _channels_with_counts(
     for a, count in zip(asked, counts, strict=True):
         if a.channel is not None:
             whole = not count.missing and not count.beyond
-            found[a.channel] = replace(found[a.channel], messages=count.data, bytes=count.bytes, retained=whole)
+            found[a.channel] = replace(found[a.channel], messages=count.data, bytes=count.data_bytes, retained=whole)
     return tuple(found)
 
 

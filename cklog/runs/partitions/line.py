@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
-from cklog.kafka_logs.findings import commit_findings, partition_findings
+from cklog.kafka_logs.findings import begun_late, commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.kafka_logs.partition import cut_alone
 from cklog.lines.recovery.time import with_recovery_time
@@ -61,11 +62,7 @@ class PartitionLog:
         """Return the same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
         _refuse(question)
         line = self._line()
-        here = [commit for commit in self.commits if commit.name in self.partitions]
-        resume = [_resume(commit, self.partitions[commit.name]) for commit in here]
-        ranges = [Range(c.topic, c.partition, offset) for c, offset in zip(here, resume, strict=True)]
-        counts = self.logs.counts(ranges)
-        rows = [_range_row(commit, count) for commit, count in zip(here, counts, strict=True)]
+        rows = [_range_row(commit, count) for commit, count in self._ahead]
         return self._timed(self._draft("replay", replace(line, details=line.details | {"ranges": rows})), question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
@@ -90,6 +87,13 @@ class PartitionLog:
     def commits(self) -> tuple[GroupCommit, ...]:
         """What groups have committed."""
         return self.logs.commits.found
+
+    @cached_property
+    def _ahead(self) -> list[tuple[GroupCommit, RangeCount]]:
+        """What each group has to read from where it goes on."""
+        here = [commit for commit in self.commits if commit.name in self.partitions]
+        ranges = [Range(c.topic, c.partition, _resume(c, self.partitions[c.name])) for c in here]
+        return list(zip(here, self.logs.counts(ranges), strict=True))
 
     @property
     def unread(self) -> bool:
@@ -118,7 +122,7 @@ class PartitionLog:
             steps=(),
             domino=False,
             notes=_notes(self.partitions.values()),
-            runs=(self._run_action(listed, commits),),
+            runs=(self._run_action(listed),),
             details={
                 "headline": _headline(self.partitions.values(), self.commits),
                 "partitions": [_row(p) for p in listed],
@@ -135,12 +139,11 @@ class PartitionLog:
             },
         )
 
-    def _run_action(self, listed: list[Partition], commits: list[tuple[GroupCommit, Partition | None]]) -> RunAction:
+    def _run_action(self, listed: list[Partition]) -> RunAction:
         """What to do about the broker: what it will cut is gone for good, unless its folder was copied before."""
         cut = sum(p.cut.records for p in self.partitions.values() if p.cut is not None)
         unclear = any(cuts_damage(p) for p in self.partitions.values())
         blocked = [f for f in self.findings() if f.severity == "error" and f.id in _REPAIRS]
-        again = sum(max(p.restart_end - _resume(commit, p), 0) for commit, p in commits if p is not None)
         last = max((p.last_time for p in listed if p.last_time is not None), default=None)
         return RunAction(
             run="",
@@ -149,7 +152,8 @@ class PartitionLog:
             newest_time=last,
             chosen=first_few([f"{p.name}={p.sure_end}" for p in listed], 3),
             note=_note(cut > 0 or unclear, bool(blocked)),
-            read_again=again,
+            read_again=sum(count.data for _, count in self._ahead),
+            read_again_bytes=sum(count.data_bytes for _, count in self._ahead),
             lost=None if self.unread or unclear else cut,
             doubled=None,
         )
@@ -161,7 +165,11 @@ class PartitionLog:
         return [
             *self.logs.layout.findings,
             *damage_findings(dict.fromkeys(every)),
-            *partition_findings(partitions.values()),
+            *partition_findings(partitions.values(), self.logs.layout.folders),
+            *begun_late(
+                (partitions[folder.name] for folder in self.logs.layout.commit_folders),
+                "groups that committed only before have no offset here, and auto.offset.reset decides where they begin",
+            ),
             *commit_findings(commits, partitions),
         ]
 
@@ -373,12 +381,12 @@ def _checks(asked: list[tuple[Partition, int]], maximal: bool) -> list[Check]:
     below = [f"{p.name} begins at {p.log_start}, not {offset}" for p, offset in asked if offset < p.log_start]
     above = [f"{p.name} will end at {p.restart_end}, before {offset}" for p, offset in asked if offset > p.restart_end]
     checks = [
-        Check("restorable", not below, "; ".join(below) or "every offset is at or behind the start of its log"),
+        Check("restorable", not below, "; ".join(below) or "every offset is at or after the start of its log"),
         Check("consistent", not above, "; ".join(above) or "no offset is beyond the end of its log after a restart"),
     ]
     if maximal:
         older = [
-            f"{p.name} will end at {p.restart_end}, behind {offset}" for p, offset in asked if offset < p.restart_end
+            f"{p.name} will end at {p.restart_end}, after {offset}" for p, offset in asked if offset < p.restart_end
         ]
         checks.append(Check("maximal", not older, "; ".join(older) or "every offset is the end of its log"))
     return checks

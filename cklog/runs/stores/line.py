@@ -19,7 +19,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
 from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
-from cklog.kafka_logs.findings import partition_findings
+from cklog.kafka_logs.findings import begun_late, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.model.actions import RunAction, action_of
@@ -203,8 +203,10 @@ class StoreRestores:
         known = {folder.name for folder in logs.layout.folders}
         partitions = logs.partitions({r.changelog for _, r, _ in restores if r.changelog in known})
         findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
-        findings += partition_findings(partitions.values())
+        findings += partition_findings(partitions.values(), logs.layout.folders)
         findings += no_task({r.changelog for _, r, _ in restores}, known)
+        whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
+        findings += begun_late((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
         rows: list[StoreRestore] = []
         ranges: dict[int, Range] = {}
         for task, restore, entry in restores:
@@ -227,7 +229,7 @@ class StoreRestores:
             ranges[len(rows)] = Range(p.folder.topic, p.folder.partition, start, max(start, p.restart_end))
             rows.append(row)
         for i, count in zip(ranges, logs.counts(list(ranges.values())), strict=True):
-            rows[i] = replace(rows[i], records=count.records, bytes=count.bytes)
+            rows[i] = replace(rows[i], records=count.data, bytes=count.data_bytes)
         return rows, findings
 
     def _sources(self) -> Iterator[SourceOffset]:
@@ -261,6 +263,9 @@ def _is_unsure(findings: Iterable[Finding]) -> bool:
     )
 
 
+_NOT_RESTORED = (
+    "a windowed store lacks only what is older than its retention, any other store is restored without what was removed"
+)
 _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
 
 

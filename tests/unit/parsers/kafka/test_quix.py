@@ -33,7 +33,7 @@ def put(state: Path, store: str, partition: int, offset: int | None, stream: str
 
 def asked(folder: Path, logs: Path | None = None) -> Answer[Any]:
     analyses = StoreRestores(QuixStreams(Root(str(folder))), None if logs is None else logs_of(logs))
-    answer: Answer[Any] = Concluded(analyses).recovery_line(Question())
+    answer: Answer[Any] = Concluded(analyses).line("recovery-line", Question())
     return answer
 
 

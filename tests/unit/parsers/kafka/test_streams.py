@@ -42,7 +42,7 @@ def usual(folder: Path) -> Path:
 
 def test_a_task_goes_on_behind_its_offset_and_a_global_store_at_it(tmp_path: Path) -> None:
     usual(tmp_path)
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert [(e.operator, e.subtask, e.checkpoint, e.state) for e in answer.result.line] == [
         ("0", 0, 42, "stored"),
         ("1", 2, 8, "stored"),
@@ -65,7 +65,7 @@ def test_path_may_be_any_of_the_three_folders(tmp_path: Path, path: str) -> None
     usual(tmp_path)
     root = Root(str(tmp_path / path))
     assert KafkaStreams.recognises(root)
-    answer = opened(tmp_path / path).recovery_line(Question())
+    answer = opened(tmp_path / path).line("recovery-line", Question())
     assert rows(answer)["0/0", "counts"] == ("checkpoint", 42, None, None)
     inspected = opened(tmp_path / path).inspect()
     assert (
@@ -81,7 +81,7 @@ def test_what_each_store_applies_again_is_counted_in_the_changelogs(tmp_path: Pa
     put_log(logs, f"{APP}-big-changelog", 2, 130)
     put_log(logs, "rates", 0, 30)
     put_log(logs, "rates", 1, 50)
-    answer = opened(app, logs).recovery_line(Question())
+    answer = opened(app, logs).line("recovery-line", Question())
     assert rows(answer)["0/0", "counts"] == ("checkpoint", 42, 100, 58)
     assert rows(answer)["1/2", "counts-big"] == ("checkpoint", 8, 8, 0)
     assert rows(answer)["1/2", "big"] == ("checkpoint", 100, 130, 30)
@@ -101,25 +101,25 @@ def test_a_log_that_was_cut_behind_the_store(tmp_path: Path) -> None:
     app, logs = tmp_path / APP, tmp_path / "kafka"
     put_task(app, "0_0", ("counts",), {f"{APP}-counts-changelog 0": 41})
     put_log(logs, f"{APP}-counts-changelog", 0, 40)
-    answer = opened(app, logs).recovery_line(Question())
+    answer = opened(app, logs).line("recovery-line", Question())
     assert rows(answer)["0/0", "counts"] == ("checkpoint", 42, 40, 0)
     assert ids(answer)["store-beyond-log"] == "error"
     assert (answer.exit_code, answer.result.consistent) == (3, False)
     checks = opened(app, logs).verify({"0/0": 42}, False, Question()).result.checks
     assert [c.holds for c in checks] == [True, False]
     put_log(tmp_path / "whole", f"{APP}-counts-changelog", 0, 42)
-    assert ids(opened(app, tmp_path / "whole").recovery_line(Question())) == {}
+    assert ids(opened(app, tmp_path / "whole").line("recovery-line", Question())) == {}
 
 
 def test_a_log_whose_beginning_is_gone(tmp_path: Path) -> None:
     app, logs = tmp_path / APP, tmp_path / "kafka"
     put_task(app, "0_0", ("counts",), {f"{APP}-counts-changelog 0": 41})
     put_log(logs, f"{APP}-counts-changelog", 0, 90, start=50)
-    answer = opened(app, logs).recovery_line(Question())
+    answer = opened(app, logs).line("recovery-line", Question())
     assert rows(answer)["0/0", "counts"] == ("beginning", 50, 90, 40)
     assert ids(answer)["store-below-log"] == "warning"
     put_log(tmp_path / "level", f"{APP}-counts-changelog", 0, 90, start=42)
-    assert rows(opened(app, tmp_path / "level").recovery_line(Question()))["0/0", "counts"][0] == "checkpoint"
+    assert rows(opened(app, tmp_path / "level").line("recovery-line", Question()))["0/0", "counts"][0] == "checkpoint"
 
 
 def test_a_store_that_begins_anew_has_no_offset_that_could_be_reached(tmp_path: Path) -> None:
@@ -136,28 +136,29 @@ def test_without_a_file_everything_is_restored(tmp_path: Path) -> None:
     app, logs = tmp_path / APP, tmp_path / "kafka"
     put_task(app, "0_0", ("counts", "sums"), None)
     put_log(logs, f"{APP}-counts-changelog", 0, 100, start=20)
-    answer = opened(app, logs).recovery_line(Question())
+    answer = opened(app, logs).line("recovery-line", Question())
     assert rows(answer)["0/0", "counts"] == ("beginning", 20, 100, 80)
     assert rows(answer)["0/0", "sums"] == ("beginning", None, None, None)
-    assert ids(answer) == {"no-store-checkpoint": "warning", "missing-changelog": "warning"}
+    cut = {"compacted-log-cut": "warning"}
+    assert ids(answer) == cut | {"no-store-checkpoint": "warning", "missing-changelog": "warning"}
     assert (answer.exit_code, answer.result.line[0].state) == (4, "initial")
 
 
 def test_an_offset_that_was_not_known(tmp_path: Path) -> None:
     app = tmp_path / APP
     put_task(app, "0_0", ("a", "b"), {f"{APP}-a-changelog 0": -4, f"{APP}-b-changelog 0": 5})
-    answer = opened(app).recovery_line(Question())
+    answer = opened(app).line("recovery-line", Question())
     assert rows(answer)["0/0", "a"] == ("beginning", None, None, None)
     assert rows(answer)["0/0", "b"] == ("checkpoint", 6, None, None)
     assert ids(answer) == {}
     (app / "0_0" / ".checkpoint").write_bytes(checkpoint({f"{APP}-a-changelog 0": -1, f"{APP}-b-changelog 0": 5}))
-    assert ids(opened(app).recovery_line(Question())) == {"negative-offset": "warning"}
+    assert ids(opened(app).line("recovery-line", Question())) == {"negative-offset": "warning"}
 
 
 def test_stores_and_entries_that_do_not_belong_together(tmp_path: Path) -> None:
     app = tmp_path / APP
     put_task(app, "0_0", ("kept", "new"), {f"{APP}-kept-changelog 0": 1, f"{APP}-gone-changelog 0": 5})
-    answer = opened(app).recovery_line(Question())
+    answer = opened(app).line("recovery-line", Question())
     assert ids(answer) == {"entry-without-store": "error", "store-without-entry": "warning"}
     told = next(f for f in answer.findings if f.id == "entry-without-store")
     data = (app / "0_0" / ".checkpoint").read_bytes()
@@ -168,26 +169,26 @@ def test_stores_and_entries_that_do_not_belong_together(tmp_path: Path) -> None:
 def test_a_source_topic_may_serve_as_changelog(tmp_path: Path) -> None:
     app = tmp_path / APP
     put_task(app, "0_0", ("prices",), {"price-updates 0": 9})
-    assert ids(opened(app).recovery_line(Question())) == {}
+    assert ids(opened(app).line("recovery-line", Question())) == {}
 
 
 def test_a_store_of_another_kind_is_found_by_its_folder(tmp_path: Path) -> None:
     app = tmp_path / APP
     task = put_task(app, "0_0", (), {f"{APP}-lucene-changelog 0": 9})
     (task / "lucene").mkdir()
-    assert ids(opened(app).recovery_line(Question())) == {}
+    assert ids(opened(app).line("recovery-line", Question())) == {}
 
 
 def test_named_topologies_and_several_applications(tmp_path: Path) -> None:
     put_task(tmp_path / APP / "__left__", "0_1", ("s",), {f"{APP}-left-s-changelog 1": 3})
     put_task(tmp_path / APP, "right__0_1", ("s",), {f"{APP}-right-s-changelog 1": 4})
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert [(e.operator, e.subtask, e.checkpoint) for e in answer.result.line] == [
         ("left__0", 1, 4),
         ("right__0", 1, 5),
     ]
     put_task(tmp_path / "other", "0_1", ("s",), {"other-s-changelog 1": 7})
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert [e.operator for e in answer.result.line] == ["other/0", f"{APP}/left__0", f"{APP}/right__0"]
     verified = opened(tmp_path).verify({"other/0/1": 8}, True, Question())
     assert [c.holds for c in verified.result.checks] == [True, None, True]
@@ -214,11 +215,11 @@ def test_a_file_that_kafka_streams_would_stop_on(tmp_path: Path, case: str) -> N
     app = tmp_path / APP
     task = put_task(app, "0_0", ("s",), {})
     (task / ".checkpoint").write_bytes(DAMAGED[case])
-    answer = opened(app).recovery_line(Question())
+    answer = opened(app).line("recovery-line", Question())
     assert ids(answer) == {"corrupt-file": "error"}
     assert rows(answer)["0/0", "s"] == ("beginning", None, None, None)
     with pytest.raises(CorruptInput):
-        opened(app, strict=True).recovery_line(Question())
+        opened(app, strict=True).line("recovery-line", Question())
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_what_is_no_file_in_the_place_of_a_tasks_offsets(tmp_path: Path, instead
     path = next(folder.rglob(".checkpoint"))
     path.rename(tmp_path / "elsewhere")
     path.mkdir() if instead == "folder" else path.symlink_to(tmp_path / "elsewhere")
-    answer = opened(folder).recovery_line(Question())
+    answer = opened(folder).line("recovery-line", Question())
     assert answer.result.action == action
     assert ids(answer)[id] == "error"
 
@@ -243,7 +244,7 @@ def test_stores_behind_a_link_are_not_missing(tmp_path: Path, linked: str) -> No
     (tmp_path / "disk").mkdir()
     (folder / linked).rename(tmp_path / "disk" / "there")
     (folder / linked).symlink_to(tmp_path / "disk" / "there")
-    answer = opened(folder).recovery_line(Question())
+    answer = opened(folder).line("recovery-line", Question())
     assert answer.result.action == "undetermined"
     assert ids(answer) == {"unread-store": "error"}
     assert rows(answer)["0/0", "counts"] == ("unknown", None, None, None)
@@ -256,7 +257,7 @@ def test_a_task_whose_stores_lie_behind_a_link_is_there(tmp_path: Path) -> None:
     (folder / "0_0" / ".checkpoint").unlink()
     (folder / "0_0" / "rocksdb").rename(tmp_path / "there")
     (folder / "0_0" / "rocksdb").symlink_to(tmp_path / "there")
-    answer = opened(folder).recovery_line(Question())
+    answer = opened(folder).line("recovery-line", Question())
     assert rows(answer)["0/0", "*"] == ("unknown", None, None, None)
     assert answer.result.action == "undetermined"
 
@@ -264,7 +265,7 @@ def test_a_task_whose_stores_lie_behind_a_link_is_there(tmp_path: Path) -> None:
 def test_another_version_is_not_guessed(tmp_path: Path) -> None:
     task = put_task(tmp_path / APP, "0_0", ("s",), {})
     (task / ".checkpoint").write_bytes(checkpoint({"shop-s-changelog 0": 1}, version=1))
-    assert ids(opened(tmp_path).recovery_line(Question())) == {"unknown-version": "error"}
+    assert ids(opened(tmp_path).line("recovery-line", Question())) == {"unknown-version": "error"}
 
 
 @given(
@@ -293,7 +294,7 @@ def test_any_bytes_are_entries_or_a_finding(data: bytes) -> None:
 def test_questions_that_a_state_folder_cannot_answer(tmp_path: Path) -> None:
     usual(tmp_path)
     with pytest.raises(UsageError, match="as-of"):
-        opened(tmp_path).recovery_line(Question(as_of=1))
+        opened(tmp_path).line("recovery-line", Question(as_of=1))
     with pytest.raises(NotFound, match="9/9"):
         opened(tmp_path).verify({"9/9": 1}, False, Question())
     with pytest.raises(UsageError):
@@ -301,7 +302,7 @@ def test_questions_that_a_state_folder_cannot_answer(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert not KafkaStreams.recognises(Root(str(tmp_path / "empty")))
     with pytest.raises(NotFound):
-        opened(tmp_path / "empty").recovery_line(Question())
+        opened(tmp_path / "empty").line("recovery-line", Question())
 
 
 def test_proofs_are_of_every_store_of_the_task(tmp_path: Path) -> None:
@@ -318,9 +319,10 @@ def test_proofs_are_of_every_store_of_the_task(tmp_path: Path) -> None:
 def test_the_sample_gives_its_expected_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     sample = Path("sample_logs/kafka-streams-state")
-    answer = opened(sample / "state", sample / "kafka").recovery_line(Question())
+    answer = opened(sample / "state", sample / "kafka").line("recovery-line", Question())
     assert render(answer, "json").rstrip("\n") + "\n" == (sample / "expected.json").read_text()
     assert ids(answer) == {
+        "compacted-log-cut": "warning",
         "store-below-log": "warning",
         "store-beyond-log": "error",
         "no-store-checkpoint": "warning",
@@ -333,6 +335,6 @@ def test_a_task_with_a_store_that_nobody_read_is_at_no_offset(tmp_path: Path) ->
     big = folder / "1_2" / "rocksdb" / "counts-big"
     big.rename(tmp_path / "there")
     big.symlink_to(tmp_path / "there")
-    answer = opened(folder).recovery_line(Question())
+    answer = opened(folder).line("recovery-line", Question())
     assert [(e.checkpoint, e.state) for e in answer.result.line if e.operator == "1"] == [(None, "stored")]
     assert rows(answer)["1/2", "big"][:2] == ("checkpoint", 100)

@@ -1,0 +1,86 @@
+"""Folders of brokers, Streams and Connect that were answered wrongly: each has a README that says the right answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import SHARED
+from tests.program import cklog
+
+CASES = SHARED.parent / "round3" / "cases" / "reports"
+
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
+
+
+def line(path: Path, *options: str | Path) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Ask for a line: the exit code, the result, and the messages by id."""
+    ended = cklog("recovery-line", path, "--json", *options)
+    found = json.loads(ended.out)
+    return ended.code, found["result"], {f["id"]: f["message"] for f in found["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("case", "first", "end", "records"),
+    [("17-empty-changelog-high-end", 480, 500, 0), ("17b-changelog-aborted", 10, 24, 3)],
+)
+def test_markers_and_aborted_records_are_not_applied(case: str, first: int, end: int, records: int) -> None:
+    _, found, _ = line(CASES / case / "state", "--kafka", CASES / case / "kafka")
+    (store,) = found["details"]["stores"]
+    assert (store["restore_from"], store["restore_to"], store["records"]) == (first, end, records)
+    assert [run["read_again"] for run in found["runs"]] == [records]
+    assert f"{records} records are applied again" in found["details"]["headline"]
+
+
+def test_mirrormaker_resumes_after_the_last_offset_that_it_stored() -> None:
+    case = CASES / "46-mirrormaker-offsets"
+    asked = (case / "store", "--from", "connect")
+    code, found, _ = line(*asked)
+    assert (code, [source["offset"] for source in found["sources"]]) == (0, [500, 480])
+    assert {row["option"] for run in found["runs"] for row in run["unchecked"]} == {"--kafka FOLDER"}
+    for option in (("--kafka", case / "kafka-A"), ("--source-from", "MirrorSourceConnector/0=700")):
+        code, found, told = line(*asked, *option)
+        assert (code, found["action"]) == (3, "repair-first")
+        assert "200 offsets from 500 on are gone" in told["position-gone"]
+    code, found, _ = line(*asked, "--source-from", "MirrorSourceConnector/0=500")
+    assert (code, found["action"]) == (0, "restart")
+    code, _, _ = line(*asked, "--source-from", "MirrorSourceConnector/0=500", "--kafka", case / "kafka-A")
+    assert code == 3, "what is claimed does not outweigh the log"
+
+
+def test_a_topic_of_offsets_that_begins_late_has_lost_connectors() -> None:
+    code, found, told = line(CASES / "32-connect-offsets-deleted" / "kafka", "--from", "connect")
+    assert (code, found["action"], [run["run"] for run in found["runs"]]) == (0, "restart", ["other"])
+    assert "begins at offset 9000" in told["compacted-log-cut"]
+
+
+def test_a_hanging_transaction_is_named_with_its_way_out() -> None:
+    ended = cklog("recovery-line", CASES / "34-hanging-transaction" / "kafka", "--json")
+    told = [f["message"] for f in json.loads(ended.out)["findings"] if f["id"] == "open-transaction"]
+    group, log = sorted(told)
+    assert group.startswith("group ledger")
+    for words in (
+        "producer 9001",
+        "since offset 50 (2026-11-18 11:07:30.000Z",
+        "before 401 offsets",
+        "hanging",
+        "abort --topic payments --partition 0 --start-offset 50",
+    ):
+        assert words in log
+    assert "times it out" not in log
+
+
+def test_two_instances_with_one_task_are_told_apart() -> None:
+    case = CASES / "20-two-instances"
+    _, found, _ = line(case, "--kafka", case / "kafka")
+    assert [(f"{e['operator']}/{e['subtask']}", e["checkpoint"]) for e in found["line"]] == [
+        ("instance1/0/0", 2),
+        ("instance2/0/0", 3),
+    ]
+    assert [(row["task"], row["records"]) for row in found["details"]["stores"]] == [
+        ("instance1/0/0", 1),
+        ("instance2/0/0", 0),
+    ]
