@@ -16,7 +16,15 @@ _SEVERITY: Mapping[str, Any] = {
     "open-transaction": "warning",
     "offset-jump": "warning",
     "unchecked-file": "warning",
+    "unknown-member": "warning",
 }
+
+
+_THEN: Mapping[str, str] = {
+    UNKNOWN_VERSION: ". Use a newer cklog",
+    "unknown-member": " If so, the answer is wrong: correct the name where it is written",
+}
+"""What a person does about some damage."""
 
 
 def damage_findings(damage: Iterable[Damage]) -> list[Finding]:
@@ -47,8 +55,9 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         UNKNOWN_VERSION: "not read",
         "empty-file": "holds nothing",
         "damaged-value": "a value is damaged",
+        "unknown-member": f"{many(count, 'record')} {agreeing(count, 'have')} a member that is ignored",
     }.get(id, id)
-    then = ". Use a newer cklog" if id == UNKNOWN_VERSION else ""
+    then = _THEN.get(id, "")
     lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}{then}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)
     return Finding(id=id, severity=_SEVERITY.get(id, "error"), subject=path, message=lead, where=places)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cklog.budgets import check_json, reading
 from cklog.errors import CorruptInput
-from cklog.inputs.member_names import damaged_name
+from cklog.inputs.member_names import damaged_name, misspelt
 from cklog.local_files import joined
 from cklog.storage import Root
 
@@ -27,7 +27,7 @@ def manifest_of(root: Root) -> dict[str, Any]:
 
     Raises
     ------
-    CorruptInput : it is no JSON object, or the name of what it says a job writes is damaged
+    CorruptInput : it is no JSON object, or the name of what it says a job writes is damaged or misspelt
     OverBudget : it is larger than any manifest
     """
     path = manifest_path(root)
@@ -40,7 +40,11 @@ def manifest_of(root: Root) -> dict[str, Any]:
         manifest = json.loads(data)
     except (ValueError, RecursionError):
         manifest = None
-    why = damaged_name(manifest, _MEMBERS) if isinstance(manifest, dict) else "no JSON object"
+    why = (
+        damaged_name(manifest, _MEMBERS) or misspelt(manifest, _MEMBERS)
+        if isinstance(manifest, dict)
+        else "no JSON object"
+    )
     if why:
         raise CorruptInput(f"{joined(root.path, path)}: {why}", "mend it, or take it away")
     return dict(manifest)

@@ -1,7 +1,8 @@
-"""What the names of an object's members tell of it: that one is damaged, or that it is another table's record."""
+"""What the names of an object's members tell: that one is damaged or misspelt, or the record is another table's."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Container
 
 _TAG = "event"
@@ -21,6 +22,56 @@ def damaged_name(names: Collection[str], known: Collection[str]) -> str:
     pairs = ((name, other) for name in strange for other in absent if len(name) == len(other))
     found = next(((name, other) for name, other in pairs if _one_bit_apart(name, other)), None)
     return f"no member {found[1]}, but {found[0]}, one bit away from it" if found else ""
+
+
+def misspelt(names: Collection[str], known: Collection[str]) -> str:
+    """Return which of an object's member names is perhaps meant for a `known` one that is absent; "" for none.
+
+    A name is if it differs in case and separators alone, in one letter (left out, added, another, or two in the wrong
+    order), or in two of eight or more. Names of three letters and fewer are too short to tell.
+
+    >>> misspelt(["operator", "recieved"], {"operator", "received"}), misspelt(["failureTime"], {"failure_time"})
+    ('unknown member recieved: did you mean received?', 'unknown member failureTime: did you mean failure_time?')
+    >>> misspelt(["operator", "colour"], {"operator", "received"})
+    ''
+    """
+    strange = [name for name in names if name not in known]
+    absent = sorted(name for name in known if name not in names) if strange else []
+    pairs = ((name, other) for name in strange for other in absent)
+    found = next(((name, other) for name, other in pairs if _alike(name, other)), None)
+    return f"unknown member {found[0]}: did you mean {found[1]}?" if found else ""
+
+
+@functools.lru_cache(1 << 12)
+def _alike(name: str, other: str) -> bool:
+    if min(len(name), len(other)) < 4 or abs(len(name) - len(other)) > 2:
+        return False
+    if _plain(name) == _plain(other):
+        return True
+    return _distance(name, other) <= (2 if len(other) >= 8 else 1)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
+
+
+def _distance(name: str, other: str) -> int:
+    """Return by how many letters two names differ; two neighbours in the wrong order are one.
+
+    >>> _distance("recieved", "received"), _distance("chanels", "channels"), _distance("bytes", "state")
+    (1, 1, 4)
+    """
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(name, 1):
+        row = [i]
+        for j, one in enumerate(other, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != one))
+            if i > 1 and j > 1 and (letter, name[i - 2]) == (other[j - 2], one):
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
 
 
 def _one_bit_apart(name: str, other: str) -> bool:

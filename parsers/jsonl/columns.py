@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import U64, Bytes, Ints, Mask
-from cklog.inputs.member_names import damaged_name, misplaced
+from cklog.inputs.member_names import damaged_name, misplaced, misspelt
 from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, template_of
 from cklog.parsers.jsonl.walk import WALK, json_texts, walk
 from cklog.parsers.jsonl.words import (
@@ -60,7 +60,9 @@ _PAD_BYTES = 4096
 """Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
 
 
-def decode(block: bytes | memoryview, fields: Fields, known: Collection[str] = ()) -> pa.RecordBatch | None:
+def decode(
+    block: bytes | memoryview, fields: Fields, known: Collection[str] = (), spelt: Collection[str] = ()
+) -> pa.RecordBatch | None:
     """Read columns `fields` of a block of whole lines; None if not every line has the first line's shape.
 
     Parameters
@@ -69,6 +71,7 @@ def decode(block: bytes | memoryview, fields: Fields, known: Collection[str] = (
     fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
         the line's first byte in the block
     known : members that a record may have: none of a line without a checksum has the damaged name of another
+    spelt : members of which no line has a misspelt one
 
     Returns
     -------
@@ -84,17 +87,19 @@ def decode(block: bytes | memoryview, fields: Fields, known: Collection[str] = (
     True
     """
     try:
-        return _decode_columns(block, fields, known)
+        return _decode_columns(block, fields, known, spelt)
     except Deviates:
         return None
 
 
-def _decode_columns(block: bytes | memoryview, fields: Fields, known: Collection[str]) -> pa.RecordBatch:
+def _decode_columns(
+    block: bytes | memoryview, fields: Fields, known: Collection[str], spelt: Collection[str]
+) -> pa.RecordBatch:
     """Read columns as `decode` does; raise `Deviates` where it gives None."""
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     if "crc32c" not in template.members and damaged_name(template.members, known):
         raise Deviates
-    if misplaced(template.members, known):
+    if misplaced(template.members, known) or misspelt(template.members, spelt):
         raise Deviates
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
@@ -324,7 +329,9 @@ _SHAPES = 8
 """A block of more shapes is not decoded here; a record has few members that may be absent."""
 
 
-def decode_mixed(block: bytes, fields: Fields, known: Collection[str] = ()) -> pa.RecordBatch | None:
+def decode_mixed(
+    block: bytes, fields: Fields, known: Collection[str] = (), spelt: Collection[str] = ()
+) -> pa.RecordBatch | None:
     """Read columns as `cklog.parsers.jsonl.columns.decode` does, of lines of up to eight shapes; None: it cannot.
 
     Lines with equally many quotes are taken to be of one shape; if they are not, those whose second member begins
@@ -342,9 +349,9 @@ def decode_mixed(block: bytes, fields: Fields, known: Collection[str] = ()) -> p
         return None
     starts = np.append(0, ends[:-1])
     quotes = np.add.reduceat(raw == ord('"'), starts).astype(np.int64)
-    found = _decode_kinds(raw, starts, ends, quotes, fields, known)
+    found = _decode_kinds(raw, starts, ends, quotes, fields, (known, spelt))
     if found is None:
-        found = _decode_kinds(raw, starts, ends, _quotes_and_letter(raw, quotes), fields, known)
+        found = _decode_kinds(raw, starts, ends, _quotes_and_letter(raw, quotes), fields, (known, spelt))
     return found
 
 
@@ -360,7 +367,7 @@ def _quotes_and_letter(raw: Bytes, quotes: Ints) -> Ints:
 
 
 def _decode_kinds(
-    raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: Fields, known: Collection[str]
+    raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: Fields, names: tuple[Collection[str], Collection[str]]
 ) -> pa.RecordBatch | None:
     """Decode each kind of lines on its own and put them together; None unless all of them can be."""
     kinds, count = np.unique(kind_of, return_counts=True)
@@ -369,7 +376,7 @@ def _decode_kinds(
     parts, lines = [], []
     for kind in kinds[np.argsort(count, kind="stable")].tolist():  # a damaged line is in a small group
         chosen = np.flatnonzero(kind_of == kind)
-        part = decode(_chosen_lines(raw, starts, ends, kind_of == kind), fields, known)
+        part = decode(_chosen_lines(raw, starts, ends, kind_of == kind), fields, *names)
         if part is None or part.num_rows != len(chosen):
             return None
         parts.append(_with_places(part, starts[chosen]))

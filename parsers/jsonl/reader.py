@@ -20,12 +20,14 @@ import pyarrow.compute as pc
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, damage_of
+from cklog.inputs.member_names import misspelt
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.stream import ByteStream, whole_lines
 from cklog.parsers.jsonl.template import ColumnKind
 from cklog.parsers.jsonl.walk import count_lines
 from cklog.parsers.tables.records import (
+    SPELT,
     UNSEALED,
     NotARecord,
     as_record,
@@ -86,7 +88,8 @@ class Shape:
     """The rows that lines are read into: `columns` of a table's `schema`, and where the lines lie.
 
     `flat`: fields for the vectorised decoder, None to go line by line. Of a file that is not `trusted` only lines with
-    a checksum of their own are records. `known`: the members that records of the table may have.
+    a checksum of their own are records. `known`: the members that records of the table may have; `spelt`: those of
+    which a misspelt one is told.
     """
 
     path: str
@@ -95,12 +98,14 @@ class Shape:
     flat: Fields | None
     trusted: bool
     known: frozenset[str] = frozenset()
+    spelt: frozenset[str] = frozenset()
 
 
 def shape_of(path: str, table: str, columns: tuple[str, ...], trusted: bool) -> Shape:
     """Return the rows that lines of a table's file are read into."""
     schema, fields = _read_fields(table, columns)
-    return Shape(path, schema, columns, fields, trusted, members_of(table))
+    known = members_of(table)
+    return Shape(path, schema, columns, fields, trusted, known, known if table in SPELT else frozenset())
 
 
 def flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
@@ -148,8 +153,8 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
 def at_once(shape: Shape, block: bytes, start: int = 0) -> pa.RecordBatch | None:
     """Return the rows of a block of whole lines of one shape or a few; None: they are not, or one is no record."""
     assert shape.flat is not None
-    found = decode(block, shape.flat, shape.known)
-    found = decode_mixed(block, shape.flat, shape.known) if found is None else found
+    found = decode(block, shape.flat, shape.known, shape.spelt)
+    found = decode_mixed(block, shape.flat, shape.known, shape.spelt) if found is None else found
     return _batch_of_columns(shape, start, found) if found is not None else None
 
 
@@ -197,6 +202,7 @@ def _batch_of_columns(shape: Shape, start: int, found: pa.RecordBatch) -> pa.Rec
 def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the damage of a block's lines, then its records as one batch."""
     rows: list[dict[str, Any]] = []
+    slips: list[tuple[int, str]] = []
     at = start
     for line in block.split(b"\n")[:-1]:
         if line.strip():
@@ -204,8 +210,11 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
                 with reading(shape.path, at):
                     found = strict_json(line, required=not shape.trusted, known=shape.known)
                 rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
+                slips += [(at, why)] if (why := misspelt(found, shape.spelt)) else []
             except NotARecord as reason:
                 yield Damage(shape.path, "bad-record", at, str(reason))
         at += len(line) + 1
+    if slips:
+        yield Damage(shape.path, "unknown-member", *slips[0], len(slips))
     if rows:
         yield batch_of_rows(rows, shape.schema, shape.columns)

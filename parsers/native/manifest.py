@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cklog.budgets import budgets, over
-from cklog.inputs.member_names import damaged_name
+from cklog.inputs.member_names import damaged_name, misspelt
 from cklog.model.values import is_integer
 from cklog.parsers.tables import records
 
@@ -25,6 +25,14 @@ def checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in found.get("failed", [])):
         raise records.NotARecord("failed is not a list of OP or OP/SUB")
     return found
+
+
+def slips_in(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what is perhaps misspelt in a manifest that was checked: one member of the whole, and of each row."""
+    parts = [("", manifest, {*_MANIFEST, *OF_ANY_RUN})]
+    for member, known in (("operators", _OPERATOR), ("channels", _CHANNEL), ("sources", _SOURCE)):
+        parts += [(f"{member}[{i}]: ", row, {*known}) for i, row in enumerate(manifest.get(member, []))]
+    return [f"{place}{why}" for place, row, known in parts if (why := misspelt(row, known))]
 
 
 OF_ANY_RUN = frozenset({"outputs", "sinks"})

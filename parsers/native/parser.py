@@ -30,7 +30,7 @@ from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
-from cklog.parsers.native.manifest import checked_manifest, tells_of_outputs_alone
+from cklog.parsers.native.manifest import checked_manifest, slips_in, tells_of_outputs_alone
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.progress import count_bytes, portion, stage
@@ -40,6 +40,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PIECE_BYTES = 4 << 20
 _UNFOLLOWED = "is a link that is not followed: nothing is said of what it leads to"
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
+
+_SLIPS = 10
+"""Misspelt members of a manifest that are told at the most."""
 
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
 
@@ -286,7 +289,9 @@ class Native(Format):
         try:
             with reading("job.json"):
                 found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
-                return checked_manifest(found), ()
+                manifest = checked_manifest(found)
+            told = (f"{why} If so, the answer is wrong: correct it" for why in slips_in(manifest)[:_SLIPS])
+            return manifest, tuple(_finding("unknown-member", "warning", "job.json", why) for why in told)
         except (records.NotARecord, OSError) as error:
             hint = "it is ignored: operators and failed subtasks come from the records alone"
             return {}, (_finding("bad-manifest", "error", "job.json", f"cannot be used: {error}; {hint}"),)

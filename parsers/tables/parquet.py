@@ -19,12 +19,12 @@ from cklog.arrays.columns import timestamps_as_ms
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import BlockKernel, Damage, Folded, Split, damage_of
 from cklog.errors import first_line
-from cklog.inputs.member_names import misplaced
+from cklog.inputs.member_names import misplaced, misspelt
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of, read_footer
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
-from cklog.parsers.tables.records import NotARecord, faults, is_listed, json_text, member_of
+from cklog.parsers.tables.records import SPELT, NotARecord, faults, is_listed, json_text, member_of, members_of
 from cklog.progress import count_bytes
 from cklog.storage import open_file
 
@@ -101,23 +101,22 @@ def fold(
 def _read(
     split: Split, table: str, columns: tuple[str, ...], kernel: BlockKernel | None
 ) -> Iterator[pa.RecordBatch | Folded | Damage]:
-    schema = TABLES[table]
     try:
         with open_file(split.uri, split.listed) as handle:
-            yield from _read_row_groups(handle, split, schema, columns, kernel)
+            yield from _read_row_groups(handle, split, table, columns, kernel)
     except UNREADABLE as error:
         yield damage_of(split.path, error, "")
 
 
 def _read_row_groups(
-    handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...], kernel: BlockKernel | None
+    handle: Any, split: Split, table: str, columns: tuple[str, ...], kernel: BlockKernel | None
 ) -> Iterator[pa.RecordBatch | Folded | Damage]:
     """Yield the rows of a split's row groups as batches of `columns`, and what cannot be read of them.
 
     With a kernel what it makes of rows, where they are decoded by loops, and these see all that is looked for: that
     there is no null, and no number out of range.
     """
-    metadata = pq.read_metadata(handle)
+    schema, metadata = TABLES[table], pq.read_metadata(handle)
     texts = _dictionary_columns(schema, metadata)
     check_rows(split.path, metadata.num_rows, handle.size())
     stored = metadata.schema.to_arrow_schema().names
@@ -128,6 +127,8 @@ def _read_row_groups(
     if why := misplaced(stored, [member_of(f) for f in schema]):
         yield Damage(split.path, "corrupt-file", None, f"each row is {why}")
         return
+    if table in SPELT and split.start == 0 and (why := misspelt(stored, members_of(table))):
+        yield Damage(split.path, "unknown-member", None, why, metadata.num_rows)
     members = {member_of(f): f.name for f in schema if f.name in columns}
     present = [name for name in stored if name in members]
     file = ParquetRows(handle, metadata, split.path, present, texts)

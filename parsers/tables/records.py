@@ -51,6 +51,9 @@ NOT_NEGATIVE = frozenset(
 PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
 """Columns that every table has: where a record was read."""
 
+SPELT = frozenset({"checkpoints", "channels", "events"})
+"""Tables whose records are looked through for misspelt members."""
+
 UNSEALED = "no crc32c, in a file whose bytes cannot be trusted"
 """Why a line that may be whole is none."""
 

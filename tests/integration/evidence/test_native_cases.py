@@ -1,0 +1,63 @@
+"""Run folders that were answered wrongly: each has a README that says the right answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import SHARED
+from tests.program import cklog
+
+CASES = SHARED.parent / "round3" / "cases"
+kept = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
+
+
+def answer(command: str, *words: str | Path) -> tuple[int, dict[str, Any]]:
+    ended = cklog(command, *words, "--json")
+    return ended.code, json.loads(ended.out)
+
+
+def slips(found: dict[str, Any]) -> set[str]:
+    told = [f["message"] for f in found["findings"] if f["id"] == "unknown-member"]
+    return {message.partition("unknown member ")[2].partition("?")[0] for message in told}
+
+
+@kept
+@pytest.mark.parametrize("command", ["inspect", "recovery-line"])
+def test_misspelt_members_are_named_with_what_they_may_mean(command: str) -> None:
+    code, found = answer(command, CASES / "users" / "native-typo", "--strict")
+    meant = {"recieved": "received", "paralelism": "parallelism", "chanels": "channels"}
+    assert slips(found) == {f"{name}: did you mean {right}" for name, right in meant.items()}
+    assert code == 0
+    assert cklog("recovery-line", CASES / "users" / "native-typo", "--fail-on", "unchecked").code == 5
+
+
+ROW = {"operator": "b", "checkpoint": 1, "recieved": 3}
+
+
+@pytest.mark.parametrize("form", ["lines", "many files", "parquet"])
+def test_a_slip_is_seen_in_every_form_of_records(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"operator":"a","checkpoint":1,"colour":1}\n')
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist([ROW]), folder / "b.parquet")
+    for number in range({"parquet": 0, "lines": 1, "many files": 40}[form]):
+        line = json.dumps(ROW | {"subtask": number}) + "\n"
+        (folder / f"b{number}.jsonl").write_text(line * 1)
+    _, found = answer("inspect", tmp_path)
+    assert slips(found) == {"recieved: did you mean received"}
+    rows = {row["operator"] for row in found["result"]["subtasks"]}
+    assert rows == {"a", "b"}, "the records count all the same"
+
+
+def test_members_of_ones_own_are_no_slips(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    own = '{"operator":"a","checkpoint":1,"sent":{"a/0->b/0":1},"spent":2,"host":"x","took":1,"cost":3}\n'
+    (tmp_path / "checkpoints" / "a.jsonl").write_text(own)
+    assert slips(answer("inspect", tmp_path)[1]) == set()
