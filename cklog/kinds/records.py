@@ -81,10 +81,11 @@ class RecordsKind(Kind):
         return {used.path for table in tables for used in self._tables.inputs(table, {})}
 
     def _planned_line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+        from cklog.runs.records.lossless import with_lossless
         from cklog.runs.records.plan import plan_line
         from cklog.runs.records.recovery import records_works
 
-        planned = plan_line(self._records, question)
+        planned = with_lossless(self._records, plan_line(self._records, question), question)
         draft = planned.draft(command, planned.result)
         return self._timed(draft, records_works(planned), question)
 

@@ -2,9 +2,9 @@
 
 *useless*: on a Z-cycle, so in no consistent line, now or ever. *Rolled past*: newer than the line of this failure.
 *In no consistent set of stored checkpoints*: exactly the union of the useless ones and those that the failure of
-every subtask rolls past. *Obsolete*: in the line of no future failure; what a line may need is the line of some
-single subtask's failure, so only those checkpoints must be kept [1]_. Useless ones and all below the line of
-total failure are obsolete; a rolled-past one need not be.
+every subtask rolls past. *Obsolete*: useless, or in the line of no future failure; what a line may need is the line of
+some single subtask's failure, so only those checkpoints must be kept [1]_. All below the line of total failure are
+obsolete; a rolled-past one need not be.
 
 .. [1] Y.-M. Wang, P.-Y. Chung, I.-J. Lin, W. K. Fuchs, "Checkpoint space reclamation for uncoordinated
    checkpointing in message-passing systems", IEEE Trans. Parallel and Distributed Systems 6(5), 1995.
@@ -54,7 +54,7 @@ def checkpoint_sets(history: History, line: Ints, on_cycles: Mask) -> Checkpoint
         useless=on_cycles,
         rolled_past=newer_than(history, line) & stored,
         unusable=unusable,
-        obsolete=obsolete(history),
+        obsolete=obsolete(history) | on_cycles,
         total_line=total,
     )
 

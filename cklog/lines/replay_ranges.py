@@ -151,8 +151,8 @@ def replay_rows(
     retained: Mapping[str, int],
     stored: Mapping[str, Sequence[StoredRange]],
     unread: bool = False,
-) -> tuple[list[ReplayRange], list[Finding]]:
-    """Return the replay ranges with what the channel logs hold of them, and findings on what is missing.
+) -> tuple[list[ReplayRange], dict[str, Spans], list[Finding]]:
+    """Return the replay ranges with what the channel logs hold of them, what is missing by channel, and findings on it.
 
     Only the first row of a channel says what will be sent again.
 
@@ -166,7 +166,7 @@ def replay_rows(
     unread : a part of the logs is damaged or cannot be read: what is missing may be in it
     """
     held = _islands_by_channel(islands)
-    rows, findings = [], []
+    rows, findings, missing = [], [], dict[str, Spans]()
     for k, name in enumerate(channels):
         pieces, after = held.get(name, ([], 0))
         sent, known = int(ranges.end[k]), max(int(ranges.known[k]), after)
@@ -174,14 +174,29 @@ def replay_rows(
         for start, end in ranges.of(k):
             own = [piece for piece in stored.get(name, ()) if piece.start < end and piece.end > start]
             if own and not _missing_spans(start, end, 0, own):
-                row, found = _range_in_log(name, start, end, own, None, unread)
+                row, gaps, found = _range_in_log(name, start, end, own, None, unread)
             else:
                 logged = pieces if islands is not None else None
-                row, found = _range_in_log(name, start, end, logged, retained.get(name), unread)
+                row, gaps, found = _range_in_log(name, start, end, logged, retained.get(name), unread)
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
+            missing.setdefault(name, []).extend(gaps)
             findings += found
             again = (None, None)
-    return rows, [*findings, *unlogged_channels(rows)]
+    return rows, missing, [*findings, *unlogged_channels(rows)]
+
+
+def first_missing(
+    channels: tuple[str, ...], ranges: Ranges, islands: pa.Table | None, retained: Mapping[str, int]
+) -> Ints:
+    """Return the first message in flight on each channel that is gone, -1: none is; arguments as in `replay_rows`."""
+    held = _islands_by_channel(islands)
+    found = np.full(len(channels), -1)
+    for k, name in enumerate(channels):
+        pieces = held.get(name, ([], 0))[0] if islands is not None else None
+        spans = [(start, end) for start, end in ranges.of(k) if start < end]
+        gaps = [gap for start, end in spans for gap in _missing_in(start, end, retained.get(name, 0), pieces)]
+        found[k] = gaps[0][0] if gaps else -1
+    return found
 
 
 def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
@@ -199,8 +214,8 @@ def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
 
 def _range_in_log(
     name: str, start: int, end: int, pieces: list[StoredRange] | None, low: int | None, unread: bool
-) -> tuple[ReplayRange, list[Finding]]:
-    """Return what the log holds of one range of channel `name`, and findings on what it does not.
+) -> tuple[ReplayRange, Spans, list[Finding]]:
+    """Return what the log holds of one range of channel `name`, what it does not, and findings on that.
 
     `pieces` None: there is no log; `low` None: the manifest does not say from which number on messages are kept.
     """
@@ -208,7 +223,7 @@ def _range_in_log(
     if start == end:
         gaps, count, size = [], 0, 0
     else:
-        gaps = _missing_spans(start, end, low or 0, inside if pieces is not None else None)
+        gaps = _missing_in(start, end, low or 0, pieces)
         count = sum(_count_inside(piece, start, end, low or 0) for piece in inside)
         size = sum(piece.bytes for piece in inside)
     findings = [_retention_hole(name, gap, start, end, unread and gap[1] > (low or 0)) for gap in gaps]
@@ -228,7 +243,7 @@ def _range_in_log(
         bytes=None if unknown else size,
         retained=None if unknown and low is None else not gaps,
     )
-    return row, findings
+    return row, gaps, findings
 
 
 def _islands_by_channel(islands: pa.Table | None) -> dict[str, tuple[list[StoredRange], int]]:
@@ -247,6 +262,12 @@ def _islands_by_channel(islands: pa.Table | None) -> dict[str, tuple[list[Stored
 def _count_inside(piece: StoredRange, start: int, end: int, low: int) -> int:
     """Count the messages of a piece in [start, end) from `low` on."""
     return max(0, min(piece.end, end) - max(piece.start, start, low))
+
+
+def _missing_in(start: int, end: int, low: int, pieces: list[StoredRange] | None) -> Spans:
+    """Return the parts of [start, end) that are in none of the pieces of a log, which need not lie in it."""
+    inside = [piece for piece in pieces or [] if piece.start < end and piece.end > start]
+    return _missing_spans(start, end, low, inside if pieces is not None else None)
 
 
 def _missing_spans(start: int, end: int, low: int, inside: list[StoredRange] | None) -> Spans:

@@ -154,6 +154,7 @@ def test_the_four_sets_are_what_they_are_called(run: Run) -> None:
         alone = oracle.latest_line(oracle.without_lost_receipts(execution, {s}), {s})
         needed |= {(j, y) for j, y in alone.items() if y <= execution.checkpoints(j)}
     assert members(sets.obsolete) == set(rows) - needed
+    assert not (sets.useless & ~sets.obsolete).any()
 
 
 @GRAPHS

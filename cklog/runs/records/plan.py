@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.spans import Spans
 from cklog.arrays.types import Ints
 from cklog.engine.reading import Reading
 from cklog.history.history import History
@@ -84,9 +85,13 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
 
 
 class Replay(NamedTuple):
-    """What is replayed on each channel, what is wrong with the logs that it is replayed from, and which they are."""
+    """What is replayed on each channel, what is wrong with the logs that it is replayed from, and which they are.
+
+    `missing`: what no log holds, by channel
+    """
 
     channels: list[ReplayRange]
+    missing: Mapping[str, Spans]
     findings: list[Finding]
     inputs: list[InputUsed]
 
@@ -103,11 +108,12 @@ def replay_of(
 
     `line`: the checkpoint of each subtask, None: its current state.
     """
-    logged, findings, inputs = _logged(reader, channels, ranges, as_of)
+    logged, findings, inputs = logged_in(reader, channels, ranges, as_of)
     stored, more, used = _stored(reader, evidence, line, as_of)
     unread = any(finding.id in HIDING for finding in findings)
-    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored, unread)
-    return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
+    retained = first_retained(reader.tables.manifest)
+    rows, missing, holes = replay_rows(channels, ranges, logged, retained, stored, unread)
+    return Replay(rows, missing, [*findings, *more, *holes], [*inputs, *used])
 
 
 def replay_findings(replay: Replay) -> list[Finding]:
@@ -128,10 +134,10 @@ def _stored(
     return stored_tuples(reader.tables, reader.reading, evidence.records, line, as_of)
 
 
-def _logged(
+def logged_in(
     reader: RecordReader, channels: tuple[str, ...], ranges: Ranges, as_of: int | None
 ) -> tuple[pa.Table | None, list[Finding], list[InputUsed]]:
-    """What the channel logs hold in the replay ranges and after them; None if there are no logs."""
+    """Return what the channel logs hold in replay ranges and after them; None if there are no logs."""
     if not reader.tables.has("channels"):
         return None, [], []
     from cklog.runs.records import channel_logs as log

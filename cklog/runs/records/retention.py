@@ -209,6 +209,7 @@ def _masks(
     """Which checkpoints each rule speaks of, the strongest rule first; shape (n,) each."""
     history = evidence.history
     usable = stored.row >= 0
+    useful = usable & ~_useless(evidence, stored)
     whole = usable & ~stored.lost
     rank, newest = _ranks(stored, whole, len(history.subtasks))
     above = _at_or_above(history, stored)
@@ -219,7 +220,7 @@ def _masks(
     in_window = none if policy.since is None else (stored.time >= policy.since) | (stored.time < 0)
     masks = {
         "line": _among(history, stored.row, stored.line),
-        "failure": usable & (stored.needing >= 0)[stored.row] if usable.any() else none,
+        "failure": useful & (stored.needing >= 0)[stored.row] if usable.any() else none,
         "evidence": above if doubt == "damaged" else np.full(len(usable), bool(doubt)),
         "pin": _named(evidence.records, stored, "--pin", policy.pins),
         "keep": whole & (rank < (policy.keep or 0)),
@@ -299,11 +300,16 @@ def _judged(
 
 def _free(evidence: Evidence, stored: StoredRecords, marked: Mask, rules: Sequence[str]) -> Ints:
     """Why each would go, if nothing held it: a place in `rules`, shape (n,)."""
-    usable = stored.row >= 0
-    cycles = usable & evidence.execution.useless[stored.row] if usable.any() else usable
+    usable, cycles = stored.row >= 0, _useless(evidence, stored)
     conditions = [marked, cycles, stored.missing, ~usable & ~stored.incomplete, stored.incomplete]
     places = [rules.index(rule) for rule in _FREE]
     return np.select(conditions, places[:-1], places[-1])
+
+
+def _useless(evidence: Evidence, stored: StoredRecords) -> Mask:
+    """Which checkpoints are on a Z-cycle of what happened, so that no failure goes back to them, shape (n,)."""
+    usable = stored.row >= 0
+    return usable & evidence.execution.useless[stored.row] if usable.any() else usable
 
 
 def _name(records: CheckpointRecords, record: int) -> str:

@@ -97,11 +97,13 @@ def _doubled(judged: _Judged) -> Iterator[MessageSpan]:
 
 def _lost(judged: _Judged) -> Iterator[MessageSpan]:
     """Messages in flight across the line that no log holds."""
-    for row in judged.replay.channels if judged.replay else ():
-        if row.retained is False:
-            gone = row.replay_to - row.replay_from - (row.messages or 0)
-            yield MessageSpan(row.channel, "lost", row.replay_from, row.replay_to, gone)
-        elif row.retained is None and row.replay_to > row.replay_from:
+    if judged.replay is None:
+        return
+    for channel, spans in judged.replay.missing.items():
+        for start, end in spans:
+            yield MessageSpan(channel, "lost", start, end, end - start)
+    for row in judged.replay.channels:
+        if row.retained is None and row.replay_to > row.replay_from:
             count = row.replay_to - row.replay_from
             yield MessageSpan(row.channel, "may-be-lost", row.replay_from, row.replay_to, count)
 

@@ -61,3 +61,15 @@ def test_members_of_ones_own_are_no_slips(tmp_path: Path) -> None:
     own = '{"operator":"a","checkpoint":1,"sent":{"a/0->b/0":1},"spent":2,"host":"x","took":1,"cost":3}\n'
     (tmp_path / "checkpoints" / "a.jsonl").write_text(own)
     assert slips(answer("inspect", tmp_path)[1]) == set()
+
+
+@kept
+def test_the_newest_line_that_loses_nothing_is_named_next_to_one_that_does() -> None:
+    case = CASES / "users" / "native-lost-tail-of-log"
+    code, found = answer("recovery-line", case)
+    (run,) = found["result"]["runs"]
+    assert (code, run["action"]) == (3, "repair-first")
+    assert "Or take --at src/0=3, the newest line" in run["note"]
+    assert "58 records of sources" in run["note"]
+    code, found = answer("recovery-line", case, "--at", "src/0=3")
+    assert (code, found["result"]["action"]) == (0, "restart")
