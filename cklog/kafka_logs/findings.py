@@ -37,7 +37,7 @@ def _restart_cut(p: Partition) -> Iterator[Finding]:
     held = f"{many(cut.batches, 'whole batch')} with {many(cut.records, 'record')}, up to offset {cut.end}"
     message = (
         f"{p.name}: copy its folder BEFORE the broker is restarted: it will cut everything from offset {p.restart_end} "
-        f"on ({cut.path} at byte {cut.at}: {cut.why}). Behind that lie {held}, which can be salvaged from the copy only"
+        f"on ({cut.path} at byte {cut.at}: {cut.why}). After that lie {held}, which can be salvaged from the copy only"
     )
     if cut.end < p.log_start:
         message = (
@@ -57,7 +57,7 @@ def _unchecked_damage(p: Partition) -> Iterator[Finding]:
         why = "it was stopped cleanly" if p.folder.clean else f"its recovery point is {p.folder.recovery_point}"
         message = (
             f"{p.name}: a restarting broker will not see the damage in {places[0].path} ({why}); a consumer that gets "
-            "there fails: let it seek behind, or take the partition from another replica"
+            "there fails: let it seek past it, or take the partition from another replica"
         )
         yield Finding("unchecked-damage", "error", p.name, message, where=tuple(places))
 
@@ -67,8 +67,8 @@ def _cut_segments(p: Partition) -> Iterator[Finding]:
     for item in cut_alone(p):
         message = (
             f"{p.name}: copy its folder BEFORE the broker is restarted: the index of {item.path} is not here, so that "
-            f"it goes through that segment, and cuts it at byte {item.offset or 0} ({item.detail}). What lies behind "
-            "in the segment can be salvaged from the copy only; later segments stay"
+            f"it goes through that segment, and cuts it at byte {item.offset or 0} ({item.detail}). What comes after "
+            "it in the segment can be salvaged from the copy only; later segments stay"
         )
         yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(item.path, item.offset),))
 
@@ -357,7 +357,7 @@ def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     where = (Where(name),)
     if c.missing:
         gone = f"{many(c.missing, 'offset')} from {c.start} on {agreeing(c.missing, 'are')} gone"
-        message = f"{subject}: {gone}: the log of {name} begins behind"
+        message = f"{subject}: {gone}: the log of {name} begins after them"
         yield Finding("retention-hole", "error", subject, message, where=where)
     if c.beyond and not c.unread:
         salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""

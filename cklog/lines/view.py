@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cklog.lines.recovery.view import recovery_notes, recovery_sections
 from cklog.lines.sentences import rollback_sentence
-from cklog.model.actions import MEANINGS, RunAction
+from cklog.model.actions import ACTIONS, MEANINGS, RunAction
 from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
@@ -66,12 +66,15 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
 def _action_sentences(line: RecoveryLine) -> Iterator[str]:
     """Say what to do, and what to mind; of several runs, those of which there is something to say."""
     alone = line.runs[0] if len(line.runs) == 1 else None
-    yield f"Action: {line.action} ({MEANINGS[line.action]}){'' if alone is None else _note_of(alone)}."
-    told = [] if alone else [run for run in line.runs if run.action != "restart" or run.note]
-    for run in told[:_RUNS_SHOWN]:
+    anew = sum(run.action == "start-over" for run in line.runs)
+    counted = f" for {len(line.runs) - anew} of {len(line.runs)}, start-over for {anew}" if anew else ""
+    told = counted if ACTIONS.index(line.action) < ACTIONS.index("start-over") else ""
+    yield f"Action: {line.action} ({MEANINGS[line.action]}){told if alone is None else _note_of(alone)}."
+    runs = [] if alone else [run for run in line.runs if run.action != "restart" or run.note]
+    for run in runs[:_RUNS_SHOWN]:
         yield f"{run.run or run.path}: {run.action}{_note_of(run)}."
-    if len(told) > _RUNS_SHOWN:
-        yield f"And {len(told) - _RUNS_SHOWN} more: --json names them."
+    if len(runs) > _RUNS_SHOWN:
+        yield f"And {len(runs) - _RUNS_SHOWN} more: --json names them."
     if unchecked := unchecked_sentence([row for run in line.runs for row in run.unchecked]):
         yield unchecked
 

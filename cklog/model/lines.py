@@ -92,8 +92,9 @@ class SourceOffset:
 class RecoveryLine:
     """The latest consistent line and what follows from it (docs/json.md).
 
-    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`). `recovery_time` None:
-    there is no line to recover from.
+    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`); connectors that take
+    their first snapshot again count only where no other one goes on. `recovery_time` None: there is no line to recover
+    from.
     """
 
     action: Action = field(default="undetermined", kw_only=True)

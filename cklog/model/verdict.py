@@ -186,7 +186,8 @@ def _repaired_first(run: RunAction) -> RunAction:
 def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     """Return a line that has an action, and whose runs name what stands in their way.
 
-    Where evidence is missing, and no run says that it is about it, it may be about any of them.
+    Where evidence is missing, and no run says that it is about it, it may be about any of them. The action is that of
+    the run that asks most; a line that already says `restart` has runs that begin anew by themselves beside others.
     """
     unsure = draft.indeterminate or any(f.id in NOT_JUDGED and f.severity == "error" for f in draft.findings)
     runs = line.runs
@@ -199,7 +200,9 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     if own and mended != runs:
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
     shown = tuple(replace(run, blocked_by=run.blocked_by[:_MOST_BLOCKS]) for run in mended)
-    return replace(line, action=worst(run.action for run in shown), runs=shown, details=details)
+    actions = [run.action for run in shown]
+    left = [action for action in actions if action != "start-over"] if line.action == "restart" else []
+    return replace(line, action=worst(left or actions), runs=shown, details=details)
 
 
 def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from cklog.model.actions import MEANINGS as ACTION_MEANINGS
-from cklog.model.actions import Action, RunAction
+from cklog.model.actions import Action, RunAction, worst
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
@@ -229,7 +229,8 @@ def _headline(line: RecoveryLine) -> str:
     """Say what is to be done; where that is not the same for all runs, what for each of them."""
     if len({run.action for run in line.runs}) > 1:
         told = [f"{run.run} {run.action}{f' from {run.chosen}' if run.chosen else ''}" for run in line.runs]
-        return f"{line.action} at worst ({ACTION_MEANINGS[line.action]}): {first_few(told, 4)}."
+        most = worst(run.action for run in line.runs)
+        return f"{most} at worst ({ACTION_MEANINGS[most]}): {first_few(told, 4)}."
     chosen = first_few([run.chosen for run in line.runs if run.chosen], 2)
     onto = f"; from {chosen}" if chosen else ""
     return f"{line.action}: {ACTION_MEANINGS[line.action]}{onto}."

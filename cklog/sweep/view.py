@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -22,10 +22,11 @@ _LONGEST = 32
 def scan_view(answer: Answer[ScanAnswer]) -> View:
     """Show what to do about each run, and first how many need more than a restart."""
     found = answer.result
-    rows = [_row(run) for run in found.runs]
+    runs = _in_order(found)
+    rows = [_row(run) for run in runs]
     return View(
         headline=_headline(found),
-        sections=(cut_section("Runs", _COLUMNS, rows, elsewhere=_elsewhere(found)),) if rows else (),
+        sections=(cut_section("Runs", _COLUMNS, rows, elsewhere=_elsewhere(runs)),) if rows else (),
         notes=tuple(_notes(found)),
         data=_data(found),
         steps=tuple(_asking(found)),
@@ -46,18 +47,26 @@ def _headline(found: ScanAnswer) -> str:
 
 def _asking(found: ScanAnswer) -> Iterator[str]:
     """Each run that needs more than a restart in a line, the gravest first."""
-    for run in sorted(found.runs, key=lambda run: -ACTIONS.index(run.action)):
+    for run in _by_urgency(found.runs):
         if run.action != "restart":
             yield " ".join(filter(None, (f"{run.action}:", run.path, run.run)))
 
 
-def _elsewhere(found: ScanAnswer) -> str:
-    """Say of rows that are left out how many need somebody, and how to see those."""
-    asking = sum(run.action != "restart" for run in found.runs[MOST_ROWS:])
-    if not asking:
-        return ": --json has them all"
-    first = "" if found.sort == "action" else "--sort action has those first, "
-    return f", of which {asking:,} {agreeing(asking, 'need')} more than a restart: {first}--json has them all"
+def _by_urgency(runs: Iterable[ScannedRun]) -> list[ScannedRun]:
+    return sorted(runs, key=lambda run: -ACTIONS.index(run.action))
+
+
+def _in_order(found: ScanAnswer) -> Sequence[ScannedRun]:
+    """Return the rows as they were sorted; by urgency where some that ask for more than a restart would be cut off."""
+    hidden = any(run.action != "restart" for run in found.runs[MOST_ROWS:])
+    return _by_urgency(found.runs) if hidden else found.runs
+
+
+def _elsewhere(runs: Sequence[ScannedRun]) -> str:
+    """Say of rows that are left out how many need somebody."""
+    asking = sum(run.action != "restart" for run in runs[MOST_ROWS:])
+    told = f", of which {asking:,} {agreeing(asking, 'need')} more than a restart" if asking else ""
+    return f"{told}: --json has them all"
 
 
 def _notes(found: ScanAnswer) -> list[str]:

@@ -210,7 +210,7 @@ def _taken_findings(one: Judged) -> Iterator[Finding]:
         elif taken.again:
             most = "" if taken.exact else "at the most "
             message = (
-                f"{taken.log} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "
+                f"{taken.log} ends {most}{many(taken.again, 'record')} after where {one.name} resumes "
                 f"({one.position}): they come once more, with the same source block. A sink that does not go by their "
                 "keys has them twice"
             )

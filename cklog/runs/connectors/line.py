@@ -76,7 +76,9 @@ class ConnectorOffsets:
         judged, findings = self._judge.judge(question)
         runs = tuple(self._run_action(name, rows, findings) for name, rows in _by_run(judged).items())
         runs += tuple(self._lost_store(finding) for finding in findings if finding.id in _LOST_STORES)
+        lost = any(finding.id in _LOST_STORES for finding in findings)
         result = RecoveryLine(
+            action="undetermined" if lost else "restart",
             consistent=True,
             protocol="uncoordinated",
             line=tuple(_line_entry(one) for one in judged),

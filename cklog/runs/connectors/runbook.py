@@ -94,7 +94,7 @@ def _look(run: RunAction) -> Step:
     twice = "no record is known to come twice" if run.doubled == 0 else "records at the ends of its topics come twice"
     return looking(
         "Look at the first records",
-        f"a connector sends again what lies behind its offset: {twice}",
+        f"a connector sends again what comes after its offset: {twice}",
         "the first records begin where the line says, and the sinks have every key once",
     )
 

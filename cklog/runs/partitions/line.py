@@ -339,7 +339,7 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -
         )
     elif damaged := [p for p in every if cuts_damage(p)]:
         which = _of(damaged, every)
-        lead = f"Copy the folder first: a restarting broker cuts {which} at damage, and what lies behind it."
+        lead = f"Copy the folder first: a restarting broker cuts {which} at damage, and what comes after it."
     elif cut:
         lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
     elif unread:

@@ -19,14 +19,23 @@ def _from_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
 
 
-@pytest.mark.parametrize(("sort", "first"), [("path", "--sort action has those first, "), ("action", "")])
-def test_rows_that_the_table_leaves_out_are_told_by_what_they_need(sort: str, first: str) -> None:
+@pytest.mark.parametrize("sort", ["path", "size"])
+def test_rows_that_need_somebody_are_shown_before_the_table_ends(sort: str) -> None:
     ready = ScannedRun.of(json.loads(cklog("scan", "sample_logs/domino-cycle", "--json").out)["result"]["runs"][0])
     runs = tuple(replace(ready, path=f"runs/{n:02}", action="restart" if n < 41 else "repair-first") for n in range(43))
     found = ScanAnswer("repair-first", ("runs",), None, sort, len(runs), 0, counted(runs), runs)
     [shown] = scan_view(Answer("scan", "findings", 3, (), (), found)).sections
     assert len(shown.rows) == 40
-    assert shown.note == f"and 3 more rows, of which 2 need more than a restart: {first}--json has them all"
+    assert [row[0] for row in shown.rows[:3]] == ["runs/41", "runs/42", "runs/00"]
+    assert shown.note == "and 3 more rows: --json has them all"
+
+
+def test_rows_that_need_somebody_and_find_no_room_are_counted() -> None:
+    ready = ScannedRun.of(json.loads(cklog("scan", "sample_logs/domino-cycle", "--json").out)["result"]["runs"][0])
+    runs = tuple(replace(ready, path=f"runs/{n:02}", action="repair-first") for n in range(43))
+    found = ScanAnswer("repair-first", ("runs",), None, "path", len(runs), 0, counted(runs), runs)
+    [shown] = scan_view(Answer("scan", "findings", 3, (), (), found)).sections
+    assert shown.note == "and 3 more rows, of which 3 need more than a restart: --json has them all"
 
 
 def test_brief_names_the_runs_that_need_somebody() -> None:
