@@ -158,7 +158,16 @@ def _promise_words(row: SinkGuarantee) -> str:
 
 
 def _of_whom(row: SinkGuarantee | OutputInterval) -> str:
-    return f"{row.sink} ({row.readers})" if row.readers else row.sink
+    """Name a sink, in quotes, as its name may be any word; and for whom, or which kind of sink, a sentence holds."""
+    for_whom = _FOR_WHOM.get(row.readers, f"for readers {row.readers}") if row.readers else ""
+    return f'"{row.sink}"{f" {for_whom}" if for_whom else ""}'
+
+
+_FOR_WHOM: Mapping[str, str] = {
+    "foreachBatch, Kafka, console": "if it is foreachBatch, Kafka or console",
+    "that keep batch numbers": "if it keeps the numbers of batches",
+}
+"""Kinds of a sink that is not known, in a sentence."""
 
 
 def _headline(found: SinkImpact) -> str:
@@ -181,7 +190,7 @@ def _span_words(row: OutputInterval) -> str:
 
     >>> batch = {"of": "batch", "from_": 6, "to": 7, "most": 7, "count": 1, "why": "left-files"}
     >>> _span_words(OutputInterval("out", "of all files", "may-be-doubled", **batch))
-    'batch 6 of out (of all files)'
+    'batch 6 of "out" for readers of all files'
     """
     whose = _of_whom(row)
     if row.of == "batch" and row.to is None:
@@ -193,7 +202,7 @@ def _span_words(row: OutputInterval) -> str:
         return f"{row.count} transaction{'' if row.count == 1 else 's'} of {whose}"
     end = row.to if row.to is not None else row.most
     bound = "on" if end is None else f"to {_plain_cell(end)}"
-    return f"{whose} of {row.of} from {_plain_cell(row.from_)} {bound}"
+    return f"results of {row.of} from {_plain_cell(row.from_)} {bound} in {whose}"
 
 
 def _interval_row(row: OutputInterval) -> tuple[Any, ...]:
