@@ -226,6 +226,13 @@ class Root:
             found.take_listing(moved_below(tree, folder))
         return found
 
+    def with_maps(self, maps: tuple[tuple[str, str], ...]) -> Root:
+        """Return this folder with more rewrites, which count after its own."""
+        found = replace(self, maps=(*self.maps, *maps))
+        if "" in self._listed:
+            found.take_listing(self._listed[""])
+        return found
+
     def listed_below(self, folder: str) -> Root:
         """Return a folder below this one as a root of its own that need not be listed again, with its own trouble."""
         tree, whole = self.tree(), self.uri("")
@@ -306,6 +313,15 @@ class Root:
             if why and (os.path.lexists(os_name(whole)) or self._listed_size(path) is not None):
                 self.trouble.unread[whole] = why
         return whole
+
+    def written(self, path: str) -> int | None:
+        """Return when a file on this machine was last written, in ms since 1970; None: nothing says."""
+        if not self._is_local:
+            return None
+        try:
+            return os.stat(os_name(self.uri(path))).st_mtime_ns // 1_000_000
+        except (OSError, ValueError):
+            return None
 
     def _listed_size(self, path: str) -> int | None:
         """Return how many bytes a file had when it was listed, if it was: only then can it be gone since."""

@@ -87,7 +87,9 @@ GroupOption = Annotated[
 SourceFromOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--source-from", metavar="NAME=POSITION", help="Of a connector: where the log of its source begins; repeatable."
+        "--source-from",
+        metavar="NAME=POSITION",
+        help="Of a connector or CDC source: where its source's log begins; repeatable.",
     ),
 ]
 TakenOption = Annotated[

@@ -188,7 +188,8 @@ class Partition:
     """A partition, read. Counts are of everything on disk that is whole, also behind a cut.
 
     `restart_end` is where it ends once the broker is back, if nothing is wrong with what could not be read; up to
-    `sure_end` it is there in any case. `last_stable` and `transactions` are of the log as it will end after a restart:
+    `sure_end` it is there in any case. `first_offset` is that of the first batch on disk, None if there is none;
+    `first_time` the oldest time of all. `last_stable` and `transactions` are of the log as it will end after a restart:
     the first offset of the first open transaction, or `restart_end`; what a reader of committed data can reach.
     """
 
@@ -202,6 +203,7 @@ class Partition:
     records: int
     control: int
     bytes: int
+    first_offset: int | None
     first_time: int | None
     last_time: int | None
     transactions: PartitionTransactions
@@ -274,6 +276,7 @@ class GroupCommit:
     """A group's committed offset: the next record to read. `at` is its record in `log`, the log of commits.
 
     `pending`: an offset that an open transaction would commit. `misplaced`: that log is not the group's own.
+    `leader_epoch` of the last record that the group had read; None: the commit does not say.
     """
 
     group: str
@@ -285,6 +288,7 @@ class GroupCommit:
     at: int
     pending: int | None = None
     misplaced: bool = False
+    leader_epoch: int | None = None
 
     @property
     def name(self) -> str:

@@ -86,6 +86,7 @@ class SinkTable:
     expired : whether older commits are gone, so that `commits` may not be all that the table has taken
     expired_before : the time (ms) of the oldest commit that is left, if older ones are gone; None: not known
     id : by which streams that read the table know it; "": the format has none, or the table does not say
+    location : where the table lies by its own metadata, which is what a job stores of its files; "": it does not say
     before : the id of the commit that came before the first of `commits`, where that is gone; "": not known
     indeterminate : whether the table may have taken more, or other things, than is said here: its newest metadata are
         damaged, or nobody but a catalog knows which they are. What follows from it is a bound
@@ -105,6 +106,7 @@ class SinkTable:
     indeterminate: bool = False
     id: str = ""
     before: str = ""
+    location: str = ""
 
 
 class ReadsTables(Protocol):
@@ -149,3 +151,8 @@ class Pending:
     missing: tuple[str, ...] | None = None
     version: int | None = None
     renamed: bool = False
+
+    @property
+    def unseen(self) -> bool:
+        """Whether it names files, and nobody could look whether all of them are there."""
+        return bool(self.files) and self.missing is None

@@ -60,8 +60,8 @@ handle       operator, subtask (null: the operator's coordinator, or a master ho
 channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or
              subpartition), bytes
 source       a split: operator, subtask (null: the coordinator has it), name ("topic-0", or the split's id), kind
-             (kafka / dynamic-kafka / number-sequence), offset (next to read), stop (exclusive; null: none), detail (its
-             cluster)
+             (kafka / dynamic-kafka / number-sequence / cdc), offset (next to read; null for cdc), stop (exclusive;
+             null: none), detail (its cluster; of cdc where it resumes in the database's log, as JSON)
 enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned), offset; or, without a
              name, kind discovering: it had not yet looked for partitions; or iceberg: a table is read, offset (the
              snapshot up to which files of it were found, null: none, or it is read once)
@@ -75,7 +75,8 @@ pending      what a sink is to commit after a restore, a row for each file that 
              at least), detail (iceberg: the operator that commits; file: what the file becomes; paimon: how many
              messages), version (of what is not understood any further; null: all of it is)
 committer    operator, subtask, uid (who a restore tells the table that it is: a job's id, a commit user), form
-unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence)
+unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence), name
+             (`SourceReaderState` if it says where a source resumes)
 """
 
 COLUMNS = tuple(SNAPSHOTS.names)
@@ -95,7 +96,8 @@ class SnapshotFolder:
 
     `job` is the folder of the job that wrote it (a savepoint: its own folder). `number` is the checkpoint's by the
     folder's name, None if it has none there; `metadata` the path of its metadata, None if there is none: in progress,
-    or torn. `files` and `bytes` count what lies in it.
+    or torn. `files` and `bytes` count what lies in it. `written` is when the metadata was last written, in ms, None if
+    nothing says: the snapshot is not younger, but a copy of the file may be.
     """
 
     path: str
@@ -105,6 +107,7 @@ class SnapshotFolder:
     metadata: str | None
     files: int
     bytes: int
+    written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,5 +8,7 @@ and `cklog.runs`.
 - `partition`: one partition: where it begins, ends, and will end after a restart, and its transactions
 - `range_counts`: what ranges of offsets hold, exact to the record
 - `group_commits`: the committed offsets of consumer groups
+- `identity`: whether a log is the one that an offset was stored of
+- `ended`: how the transactions of given producers ended
 - `findings`: what is wrong with partitions, commits and ranges
 """

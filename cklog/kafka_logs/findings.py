@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
+from cklog.kafka_logs.identity import recreated_findings
 from cklog.kafka_logs.partition import CUTTING, cut_alone, trusted
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import agreeing, first_few, many, numbered, utc
@@ -295,6 +296,8 @@ def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Par
             elsewhere.setdefault(commit.group, []).append(commit.name)
         elif log is None or not log.unread:  # else what was not read may hold a newer commit
             found += _commit_out_of_range(commit, p)
+            whose = f"group {commit.group}"
+            found += recreated_findings(whose, p, commit.offset, commit.time, commit.leader_epoch)
     for group, names in sorted(elsewhere.items()):
         message = (
             f"group {group} has committed offsets of partitions that are not here, {first_few(names, 5)}: look on the "

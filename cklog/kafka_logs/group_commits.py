@@ -150,7 +150,13 @@ def committed(
         key = row["group"], row["topic"], row["partition"]
         found.setdefault(key, []).append(
             _FoundCommit(
-                home=home, at=row["at"], pending=row["pending"], log=log.name, offset=row["offset"], time=row["time"]
+                home=home,
+                at=row["at"],
+                pending=row["pending"],
+                log=log.name,
+                offset=row["offset"],
+                time=row["time"],
+                epoch=row["leader_epoch"],
             )
         )
     commits = (_group_commit(key, rows) for key, rows in sorted(found.items()))
@@ -170,6 +176,7 @@ class _FoundCommit(NamedTuple):
     log: str
     offset: int | None
     time: int | None
+    epoch: int | None
 
 
 def _group_commit(key: tuple[str, str, int], found: list[_FoundCommit]) -> GroupCommit | None:
@@ -192,4 +199,5 @@ def _group_commit(key: tuple[str, str, int], found: list[_FoundCommit]) -> Group
         at=newest.at,
         pending=waits,
         misplaced=not newest.home,
+        leader_epoch=newest.epoch,
     )

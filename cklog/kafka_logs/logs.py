@@ -26,7 +26,8 @@ from cklog.inputs.partitions import (
     RangeCount,
     SegmentFile,
 )
-from cklog.kafka_logs import batch_runs, group_commits, range_counts
+from cklog.kafka_logs import batch_runs, ended, group_commits, range_counts
+from cklog.kafka_logs.ended import EndedTransaction, ProducerEpoch
 from cklog.kafka_logs.partition import partition_of
 
 _COMMITS_LOST = UNREAD | {"bad-record"}
@@ -47,6 +48,7 @@ class PartitionLogs:
         self._logs = logs
         self._reading = reading
         self._read: dict[str, Partition] = {}
+        self._ended: dict[frozenset[ProducerEpoch], dict[ProducerEpoch, list[EndedTransaction]]] = {}
 
     @functools.cached_property
     def layout(self) -> BrokerLayout:
@@ -92,6 +94,28 @@ class PartitionLogs:
     def count(self, topic: str, partition: int, start: int, end: int | None = None) -> RangeCount:
         """Return what offsets [start, end) of a partition hold; `end` None: to the log's end after a restart."""
         return self.counts([Range(topic, partition, start, end)])[0]
+
+    def ended(self, wanted: Iterable[ProducerEpoch]) -> dict[ProducerEpoch, list[EndedTransaction]]:
+        """Return what each transaction has in each partition, and how it ended there; [] if no log here has it."""
+        asked = frozenset(wanted)
+        if asked not in self._ended:
+            self._ended[asked] = self._find_ended(asked)
+        return self._ended[asked]
+
+    def _find_ended(self, asked: frozenset[ProducerEpoch]) -> dict[ProducerEpoch, list[EndedTransaction]]:
+        found: dict[ProducerEpoch, list[EndedTransaction]] = {one: [] for one in asked}
+        if not asked:
+            return found
+        partitions = [p for p in self.partitions().values() if not p.folder.internal]
+        segments = [segment for p in partitions for segment in p.folder.segments]
+        scanned = self._scan_batches(segments, ended.COLUMNS, ended.kernel_of(asked), ended.FOUND, None)
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for row in scanned.table.to_pylist():
+            rows.setdefault(row["path"].rpartition("/")[0], []).append(row)
+        for p in partitions:
+            for one in ended.ended_in(p, rows.get(p.folder.path, []), asked):
+                found[one.of].append(one)
+        return found
 
     @functools.cached_property
     def commits(self) -> CommittedOffsets:

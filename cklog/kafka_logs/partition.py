@@ -101,6 +101,7 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
         records=sum(run.records for run in every),
         control=sum(run.records for run in every if run.is_control),
         bytes=sum(run.bytes for run in every),
+        first_offset=min((run.first for run in every), default=None),
         first_time=min((run.first_time for run in every if run.first_time is not None), default=None),
         last_time=max((run.last_time for run in every if run.last_time is not None), default=None),
         transactions=found,

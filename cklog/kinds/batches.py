@@ -107,7 +107,7 @@ class BatchesKind(Kind):
         self._refuse_times(asked)
         logs = self._bound_logs(kafka)
         plan = self._log.plan(question)
-        found = batch_impact(self._parser, plan, question, logs)
+        found = self._with_recreated_topics(batch_impact(self._parser, plan, question, logs), question, kafka)
         if not question.sinks:
             return found
         from cklog.impact.sinks.tables import with_tables

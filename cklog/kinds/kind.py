@@ -76,6 +76,9 @@ class Kind:
     takes_positions: ClassVar[bool] = False
     """Whether it can be told where sources begin, and what connectors have written."""
 
+    takes_begins: ClassVar[bool] = False
+    """Whether it can be told where sources begin, and nothing else."""
+
     def __init__(self, parser: Parser, opened: Opened) -> None:
         self._name = parser.name
         self._opened = opened
@@ -88,8 +91,10 @@ class Kind:
         UsageError : an option is about something that runs of this kind do not have
         """
         path = self._opened.root.path
-        if (question.source_from or question.taken) and not self.takes_positions:
-            raise UsageError("--source-from and --taken are about connectors' offsets", f"{path} holds none")
+        if question.source_from and not (self.takes_positions or self.takes_begins):
+            raise UsageError("--source-from is about connectors' offsets and CDC sources", f"{path} holds none")
+        if question.taken and not self.takes_positions:
+            raise UsageError("--taken is about connectors' offsets", f"{path} holds none")
         if question.sinks and not self.holds_tables:
             raise UsageError("--sink is about lines of Flink and Spark", f"{path} is a {self._name} folder")
         if question.sinks or not self.holds_tables:
@@ -300,15 +305,33 @@ class Kind:
         return bound_logs(logs, kafka, manifest or {})
 
     def _beside_logs(
-        self, line: Draft[RecoveryLine], kafka: KafkaLogs, manifest: Mapping[str, Any] | None = None
+        self,
+        line: Draft[RecoveryLine],
+        kafka: KafkaLogs,
+        manifest: Mapping[str, Any] | None = None,
+        written: Mapping[str, int] | None = None,
+        logs: PartitionLogs | None = None,
     ) -> Draft[RecoveryLine]:
-        """The line with what the Kafka logs hold of its ranges, if they were given."""
-        logs = self._logs_of(kafka)
+        """The line with what the Kafka logs hold of its ranges, if they were given.
+
+        `written` is as in `beside_logs`; `logs` are the logs, where they are open already.
+        """
+        logs = logs or self._logs_of(kafka)
         if logs is None:
             return line
         from cklog.lines.kafka_logs import beside_logs, bindings_of
 
-        return beside_logs(line, logs, bindings_of(kafka, manifest or {}))
+        return beside_logs(line, logs, bindings_of(kafka, manifest or {}), written or {})
+
+    def _with_recreated_topics(
+        self, found: Draft[SinkImpact], question: Question, kafka: KafkaLogs
+    ) -> Draft[SinkImpact]:
+        """The impact with topics that were made again, as the line has them, if Kafka logs were given."""
+        if not kafka.folder:
+            return found
+        line = self.recovery_line(question, kafka)
+        again = [finding for finding in line.findings if finding.id == "topic-recreated"]
+        return replace(found, findings=[*found.findings, *again])
 
     judges_sources = False
     """Whether a line of this kind says itself which positions of sources were compared with what is there."""

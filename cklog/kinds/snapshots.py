@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersSnapshots
@@ -10,6 +11,8 @@ from cklog.kinds.kind import Kind, Opened
 from cklog.lines.recovery.work import with_counts
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
+from cklog.runs.snapshots.beside.positions import with_positions
+from cklog.runs.snapshots.beside.transactions import with_transactions
 from cklog.runs.snapshots.line import SnapshotLine, audit_snapshots, restored_in, verify_snapshots
 from cklog.runs.snapshots.plan import SnapshotPlan, plan_snapshots
 
@@ -27,17 +30,19 @@ if TYPE_CHECKING:
     from cklog.runbook.model import Step
     from cklog.runbook.shell import Again
     from cklog.runs.snapshots.inspection import SnapshotsInspection
+    from cklog.sink_tables.naming import OpenedTables
+    from cklog.storage import Root
 
 
 class SnapshotsKind(Kind):
     """Jobs of which every complete snapshot is a consistent line by itself."""
 
     holds_tables = True
+    takes_begins = True
 
     def __init__(self, parser: OffersSnapshots, opened: Opened) -> None:
         super().__init__(parser, opened)
         self._parser = parser
-        self._snapshot_line = SnapshotLine(parser, opened.reading)
 
     def inspect(self, asked: InspectQuestion) -> Draft[SnapshotsInspection]:
         from cklog.runs.snapshots.inspection import inspect_snapshots
@@ -45,25 +50,40 @@ class SnapshotsKind(Kind):
         return inspect_snapshots(self._parser, self._opened.reading, asked)
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        draft, works = self._snapshot_line.draft(command, question)
-        beside = self._beside_logs(draft, kafka)
+        parser, opened = self._beside_sinks(question)
+        plan = self._plan(question, parser)
+        draft, works = SnapshotLine(parser).draft(command, plan, question)
+        draft = with_positions(draft, parser, plan, question.source_from)
+        logs = self._logs_of(kafka)
+        draft = _without_order(with_transactions(draft, parser, plan, logs, bool(question.at)))
+        beside = self._beside_logs(draft, kafka, written=plan.written(parser.job_id), logs=logs)
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]
         timed = self._timed(beside, with_counts(works, counted), question)
-        if not question.sinks:
+        if opened is None:
             return timed
         from cklog.runs.snapshots.sinks import snapshot_line
         from cklog.sink_tables.beside import beside_tables
 
-        opened = self._sink_tables(question)
-        asked = snapshot_line(
-            self._parser, self._plan(question), opened.tables, bool(question.at), question.check_files
-        )
+        asked = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
         return beside_tables(timed, asked, opened)
 
-    def _plan(self, question: Question) -> SnapshotPlan:
+    def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""
-        return plan_snapshots(self._parser, self._opened.reading, question)
+        return plan_snapshots(parser or self._parser, self._opened.reading, question)
+
+    def _beside_sinks(self, question: Question) -> tuple[OffersSnapshots, OpenedTables | None]:
+        """Return the tables of a question, and a parser that finds the files that the job has for them there."""
+        if not question.sinks:
+            return self._parser, None
+        from cklog.sink_tables.naming import table_maps
+
+        opened = self._sink_tables(question)
+        maps = table_maps(opened, question.sinks)
+        if not maps:
+            return self._parser, opened
+        made: Callable[[Root], OffersSnapshots] = type(self._parser)
+        return made(self._opened.root.with_maps(maps)), opened
 
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.snapshots.feeds import snapshot_feeds
@@ -78,15 +98,15 @@ class SnapshotsKind(Kind):
         return steps_with_tables(line, run, again, snapshot_steps)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        found = verify_snapshots(self._parser, self._opened.reading, line, maximal, question)
-        if not question.sinks:
+        parser, opened = self._beside_sinks(question)
+        found = verify_snapshots(parser, self._opened.reading, line, maximal, question)
+        if opened is None:
             return found
         from cklog.runs.snapshots.sinks import snapshot_restart
         from cklog.sink_tables.beside import with_tables_checked
 
-        opened = self._sink_tables(question)
-        plan = self._plan(question)
-        restart = snapshot_restart(self._parser, plan, opened.tables, line, question.check_files)
+        plan = self._plan(question, parser)
+        restart = snapshot_restart(parser, plan, opened.tables, line, question.check_files)
         return with_tables_checked(found, restart, opened, "checkpoint")
 
     def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
@@ -109,13 +129,23 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.impact import snapshot_impact
 
         self._refuse_times(asked)
-        found = snapshot_impact(self._parser, self._opened.reading, question, self._bound_logs(kafka))
-        if not question.sinks:
+        parser, opened = self._beside_sinks(question)
+        found = snapshot_impact(parser, self._opened.reading, question, self._bound_logs(kafka))
+        found = self._with_recreated_topics(found, question, kafka)
+        if opened is None:
             return found
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.snapshots.sinks import snapshot_line
 
-        opened = self._sink_tables(question)
-        plan = self._plan(question)
-        held = snapshot_line(self._parser, plan, opened.tables, bool(question.at), question.check_files)
+        plan = self._plan(question, parser)
+        held = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
         return with_tables(found, held.restart, "checkpoint", opened)
+
+
+def _without_order(draft: Draft[RecoveryLine]) -> Draft[RecoveryLine]:
+    """Return a line whose headline does not say what to restore while nobody knows whether that is right."""
+    line, headline = draft.result, str(draft.result.details["headline"])
+    if all(run.action != "undetermined" for run in line.runs) or not headline.startswith("Restore "):
+        return draft
+    details = {**line.details, "headline": f"Evidence is missing. By the snapshots alone: {headline}", "restore": []}
+    return replace(draft, result=replace(line, details=details))

@@ -13,6 +13,7 @@ Public modules:
 * `checkpoint_sets`: the checkpoints that are useless, rolled past, unusable or obsolete
 * `replay_ranges`: the messages to replay across a line, what channel logs hold of them, source offsets
 * `kafka_logs`: the same ranges held against the partitions of Kafka logs
+* `topics`: whether the topics that a line reads are still the same, and which partitions are new
 * `unchecked`: the sources, logs and tables that nothing was compared with
 * `proof`: a line proved or refuted from watermarks, in plain Python
 * `proof_rows`: the records that such a proof looks at

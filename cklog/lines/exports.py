@@ -15,7 +15,13 @@ from typing import Any
 
 from cklog.errors import NothingToWrite, UsageError
 from cklog.lines.connect_offsets import connect_body
-from cklog.lines.resume_offsets import ResumeOffset, all_bounded, committed_offsets, planned_offsets
+from cklog.lines.resume_offsets import (
+    ResumeOffset,
+    all_bounded,
+    committed_offsets,
+    planned_offsets,
+    with_new_partitions,
+)
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer, Verdict
 from cklog.render.text import visible
@@ -45,6 +51,13 @@ def replay_formats(
         return lambda answer: form(_require_word(name, answer.verdict, rows(answer.result, operator, topic)))
 
     formats = {name: from_answer(name, form) for name, form in _FORMATS.items()}
+    if not rollback:
+        formats["spark-offsets"] = lambda answer: _spark_starting(
+            with_new_partitions(
+                answer.result,
+                _require_word("spark-offsets", answer.verdict, planned_offsets(answer.result, operator, topic)),
+            )
+        )
     formats["connect-json"] = lambda answer: connect_body(answer.result, operator, rollback)
     if rollback:
         formats["kafka-delete-records"] = _refuse_undoing_deletion

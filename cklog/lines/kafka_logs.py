@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
@@ -16,6 +17,7 @@ from cklog.inputs.partitions import UNREAD, Range, RangeCount
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
+from cklog.lines.topics import ReadLog, topics_beside, with_unchecked_topics
 from cklog.lines.unchecked import range_subject
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, InputUsed
@@ -60,8 +62,17 @@ class _AskedRange:
     job: str = ""
 
 
-def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindings) -> Draft[RecoveryLine]:
-    """Add to a line what the logs hold of its ranges, and what groups have committed.
+def beside_logs(
+    found: Draft[RecoveryLine],
+    logs: PartitionLogs,
+    bindings: Bindings,
+    written: Mapping[str, int] = MappingProxyType({}),
+) -> Draft[RecoveryLine]:
+    """Add to a line what the logs hold of its ranges and of its topics, and what groups have committed.
+
+    Parameters
+    ----------
+    written : when the files of a job's checkpoint were last written, where nothing else tells when it was taken
 
     Raises
     ------
@@ -77,19 +88,22 @@ def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindi
     findings = [finding for a, count in zip(asked, counts, strict=True) for finding in range_findings(a.subject, count)]
     channels = _channels_with_counts(line.channels, asked, counts)
     committed = _committed_rows(logs, bindings.group)
+    topics = topics_beside(line, logs, [*_logs_of_sources(line, bindings, known)], written)
     details = line.details | {
         "ranges": [_range_row(a, count) for a, count in zip(asked, counts, strict=True)],
         "committed_offsets": committed,
         "committed_difference": _offset_differences(line, bindings, committed),
+        "partitions_not_held": topics.unheld,
     }
     kept = [f for f in found.findings if f.id != "no-channel-log"]
     if any(f.id == "no-channel-log" for f in found.findings):
         kept += unlogged_channels(channels)
+    runs = _runs_with_counts(line, asked, counts)
     unread, elsewhere = _log_damage(logs, asked), _partitions_elsewhere(line, bindings, known)
     return replace(
         found,
-        result=replace(line, channels=channels, details=details, runs=_runs_with_counts(line, asked, counts)),
-        findings=[*kept, *findings, *logs.layout.findings, *unread, *elsewhere],
+        result=replace(line, channels=channels, details=details, runs=with_unchecked_topics(runs, topics.unchecked)),
+        findings=[*kept, *findings, *topics.findings, *logs.layout.findings, *unread, *elsewhere],
         inputs=[*found.inputs, *_inputs_read(logs, asked)],
         indeterminate=found.indeterminate or any(finding.id in UNREAD for finding in unread),
     )
@@ -129,14 +143,20 @@ def _ranges_of_channels(line: RecoveryLine, bindings: Bindings, known: set[str])
 
 def _ranges_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_AskedRange]:
     """Yield the ranges of sources that are one of the `known` partitions."""
+    for s, partition, start in _logs_of_sources(line, bindings, known):
+        end = s.replay_to if isinstance(s.replay_to, int) else None
+        yield _AskedRange(
+            subject=range_subject(line, s), partition=partition, start=start, end=end, channel=None, job=s.job
+        )
+
+
+def _logs_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[ReadLog]:
+    """Yield the sources that are one of the `known` partitions, with that and their offset in it."""
     for s in line.sources:
         partition = bindings.source(s.source)
         start = _first_offset(s)
         if partition in known and start is not None:
-            end = s.replay_to if isinstance(s.replay_to, int) else None
-            yield _AskedRange(
-                subject=range_subject(line, s), partition=partition, start=start, end=end, channel=None, job=s.job
-            )
+            yield ReadLog(s, partition, start)
 
 
 def _first_offset(source: SourceOffset) -> int | None:

@@ -61,6 +61,14 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
     return _sorted_rows(found.values(), topic)
 
 
+def with_new_partitions(line: RecoveryLine, rows: list[ResumeOffset]) -> list[ResumeOffset]:
+    """Return offsets, and the starts of partitions that the logs have and the line does not."""
+    topics = {row.topic for row in rows}
+    held = {(row.topic, row.partition) for row in rows}
+    there = {(row["topic"], row["partition"]) for row in line.details.get("partitions_not_held", ())}
+    return sorted([*rows, *(ResumeOffset(*key, None) for key in there - held if key[0] in topics)])
+
+
 def committed_offsets(line: RecoveryLine, group: str, topic: str) -> list[ResumeOffset]:
     """Return what is committed in Kafka now, sorted: the offsets of one group, before any plan is carried out.
 

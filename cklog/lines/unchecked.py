@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Any
 
 from cklog.model.actions import RunAction
-from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.lines import UNREAD_POSITION, RecoveryLine, SourceOffset
 from cklog.model.question import Question
 from cklog.model.unchecked import Unchecked, unchecked_by
 from cklog.model.values import is_integer
@@ -27,14 +27,15 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     """
     line = found.result
     alone = len(line.runs) == 1
-    compared = {row.get("of") for row in line.details.get("ranges", ())}
+    begins = {row["of"]: row["begins"] for row in line.details.get("positions", ())}
+    compared = {row.get("of") for row in line.details.get("ranges", ())} | {of for of, told in begins.items() if told}
     given = ("--check-contents",) if question.check_contents else ()
     runs = []
     for run in line.runs:
         rows = list(run.unchecked)
         if sources:
             mine = [s for s in line.sources if alone or s.job == run.run]
-            rows += _of_sources([s for s in mine if range_subject(line, s) not in compared])
+            rows += _of_sources(line, [s for s in mine if range_subject(line, s) not in compared], begins)
         if alone:
             rows += _of_logs(line)
         has_log = bool(line.details.get("sink"))  # Spark's file sink has one of its own, which was read
@@ -47,9 +48,14 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     return replace(found, result=replace(line, runs=tuple(runs), details=details))
 
 
-def _of_sources(sources: list[SourceOffset]) -> Iterator[Unchecked]:
+def _of_sources(line: RecoveryLine, sources: list[SourceOffset], begins: Container[str]) -> Iterator[Unchecked]:
+    """Yield the positions of sources; of those in `begins` an option tells where their logs begin."""
     for source in sources:
         name, offset = source.source, source.offset
+        if offset == UNREAD_POSITION:
+            claim = f"the position of {name}, which cklog cannot read, is the one to resume at, and still there"
+            yield Unchecked("source", name, claim)
+            continue
         if isinstance(offset, dict) and "logOffset" in offset:
             continue  # a folder of files: it has no position but the list of files that were read
         if offset is None:
@@ -57,7 +63,8 @@ def _of_sources(sources: list[SourceOffset]) -> Iterator[Unchecked]:
         else:
             claim = f"source {name} still has {'offset' if is_integer(offset) else 'position'} {_short(offset)}"
         known = offset is None or is_integer(offset)
-        yield Unchecked("source", name, claim, _logs_option(name) if known else None)
+        option = "--source-from NAME=POSITION" if range_subject(line, source) in begins else None
+        yield Unchecked("source", name, claim, _logs_option(name) if known else option)
 
 
 def _logs_option(name: str) -> str:

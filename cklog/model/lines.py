@@ -73,9 +73,15 @@ class ReplayRange:
     resent_to: int | None = None
 
 
+UNREAD_POSITION = "unknown"
+"""The offset of a source whose state says where it resumes, in a form that cklog does not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
     """Where a source resumes: the next offset to read (None = from its start). Non-Kafka offsets stay JSON.
+
+    `UNREAD_POSITION` where the state was not understood.
 
     `job` as in `LineEntry`.
     """

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cklog.model.findings import Finding
 
-UncheckedKind = Literal["source", "log", "sink", "state", "file"]
+UncheckedKind = Literal["source", "log", "sink", "state", "file", "topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Unchecked:
 
     Attributes
     ----------
-    kind : what it is about: the position of a source, a channel's log, a sink, the bytes of state, other files
+    kind : what it is about: the position of a source, a channel's log, a sink, the bytes of state, other files, whether
+        a topic is still the one that was read
     subject : its name
     claim : what was not checked, as a sentence that would have to be true
     option : the option that checks it; None: cklog has none
@@ -45,6 +46,7 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
 _MANY: dict[UncheckedKind, str] = {
     "source": "{} sources still have the positions that they resume at",
     "log": "the logs of {} channels still have what is replayed",
+    "topic": "{} topics are still the ones that the line read",
 }
 
 

@@ -158,6 +158,8 @@ _GOES_WRONG = frozenset(
         "source-at-latest",
         "split-held-twice",
         "pending-file-missing",
+        "topic-recreated",
+        "position-gone",
     }
 )
 """Errors that are about a restart itself: one from an older line goes wrong by them, too."""

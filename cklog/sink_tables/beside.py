@@ -97,10 +97,11 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
 
 
 def _without_told(findings: Iterable[Finding], held: Sequence[SinkFit]) -> list[Finding]:
-    """Leave out what the tables answer: whether files that are gone were committed before, and what that leads to."""
-    pending = [one for fit in held for one in fit.pending if one.missing]
+    """Leave out what the tables answer: whether files that are gone, or that nobody saw, were committed."""
+    pending = [one for fit in held for one in fit.pending]
     told = {one.sink for one in pending} - {one.sink for one in pending if one.fate is None}
-    return [one for one in findings if one.id != "pending-file-missing" or one.subject not in told]
+    answered = ("pending-file-missing", "pending-unchecked")
+    return [one for one in findings if one.id not in answered or one.subject not in told]
 
 
 def _headline(told: SinkLine) -> str:

@@ -17,6 +17,7 @@ WHY: Mapping[str, str] = {
     "other-attempt": "a job that is not here has written newer numbers by the same operator: a later attempt, perhaps",
     "forgotten": "the snapshots that said what this job has written are expired",
     "pending-not-read": "what the state has pending for it was not read",
+    "pending-unseen": "files that the state has pending for it lie where nobody could look (--map OLD=NEW)",
     "pending-not-numbered": "the state does not say under which number it commits what is pending",
 }
 """Why it cannot be told whether a table and a line agree."""

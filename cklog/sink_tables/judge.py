@@ -73,6 +73,8 @@ def _judged(
     held = account.held(writers)
     forgot = table.expired and not asked & set(table.remembers)
     why = tuple(_why(account, restart, writers, pending, forgot, operator))
+    if any(p.unseen and p.number is not None and p.number > remembers for p in pending):
+        why = (*why, "pending-unseen")
     case = _Case(table, restart, rule, held, pending, remembers, forgot, why)
     told = [_pending_fate(case, p) for p in pending]
     outcomes = tuple(_unnumbered(case) if set(why) & set(_UNNUMBERED) else _outcomes(case, told))
@@ -144,8 +146,10 @@ def _pending_fate(case: _Case, pending: Pending) -> PendingFate:
         fate = "skipped" if has(held, n) else "skipped-wrongly"
     elif pending.missing:
         fate = "fails"
+    elif has(held, n):
+        fate = "twice"
     else:
-        fate = "twice" if has(held, n) else "written"
+        fate = None if pending.unseen else "written"
     return PendingFate(n, fate, len(pending.files), pending.missing, pending.sink)
 
 
@@ -158,6 +162,8 @@ def _outcomes(case: _Case, pending: Sequence[PendingFate]) -> Iterable[Outcome]:
             if offered.renamed and one.fate == "twice":
                 strength = "may"  # a job that comes back under its old id is known
             yield Outcome(one.fate, one.number, one.number + 1, strength)
+        elif offered.unseen and one.number is not None:
+            yield Outcome("fails", one.number, one.number + 1, "unknown")
     line, same = case.restart.line, max(case.restart.same_to, case.restart.line)
     dropped = case.remembers + 1 if case.rule.drops_new is not False else 0
     held = case.held.there

@@ -15,6 +15,7 @@ from cklog.stores.places import numbered
 
 _READS = "cklog.parsers.sink_tables.opening"
 _BRANCH = "?branch="
+_NO_FOLDER = "catalog:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,16 @@ class OpenedTables:
     unread: tuple[NamedUri, ...] = ()
     findings: tuple[Finding, ...] = ()
     inputs: tuple[InputUsed, ...] = field(default=())
+
+
+def table_maps(opened: OpenedTables, asked: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return for each table the place that its own metadata name, and the folder that was given for it.
+
+    A job stores its files by the first, and a copy of the table has them in the second.
+    """
+    folders = {one.name: one.uri for one in map(named_uri, asked)}
+    places = ((one.table.location, folders[one.name]) for one in opened.tables)
+    return tuple((stored, here) for stored, here in places if stored and not here.startswith(_NO_FOLDER))
 
 
 def named_uri(text: str) -> NamedUri:

@@ -8,6 +8,7 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `handles`: handles of state in it: which file, or which bytes of the metadata, hold a piece of state
 - `rows`: rows of that table in the making
 - `elements`: the layouts of single splits and enumerators, and lists of operator state
+- `cdc`: splits that read the log of a database
 - `layouts`: what a layout is, and how bytes are tried
 - `committables`: what committers of sinks keep: Kafka's transactions, Paimon's identifiers
 - `iceberg`, `sink_files`: what those of Iceberg and of the file sink do

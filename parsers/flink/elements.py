@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cklog.model.wording import agreeing, many
+from cklog.parsers.flink.cdc import cdc_split
 from cklog.parsers.flink.committables import COMMITTERS, commit_user, kafka_writer
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_enumerator, iceberg_job
@@ -144,8 +145,11 @@ def number_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     cursor.done("an enumerator")
 
 
+SPLITS = "SourceReaderState"
+"""The list in which a source keeps the splits of its readers."""
+
 LAYOUTS: dict[str, tuple[tuple[ElementLayout, ...], str]] = {
-    "SourceReaderState": ((kafka_split, dynamic_split, number_split), "unknown-split"),
+    SPLITS: ((kafka_split, dynamic_split, number_split, cdc_split), "unknown-split"),
     "writer_raw_states": ((kafka_writer, file_bucket), "unknown-writer"),
     "streaming_committer_raw_states": (COMMITTERS, "unknown-committable"),
 }
@@ -207,18 +211,23 @@ def listed_state(
     kept = [one for one in lists if one.elements]
     for one in [one for one in kept if one.name == _LEGACY]:
         detail = f"{many(one.elements, 'offset')} of FlinkKafkaConsumer, which KafkaSource replaced"
-        yield row(one.at, "unread", kind="legacy-kafka-consumer", detail=detail, **whose)
+        yield row(one.at, "unread", kind="legacy-kafka-consumer", name=SPLITS, detail=detail, **whose)
     kept = [one for one in kept if one.name != _LEGACY]
     state = contents.of(data, piece) if kept else ""
     if isinstance(state, str):
         if kept:
-            yield row(at, "unread", kind="source-state-elsewhere", file=piece.file, detail=state, **whose)
+            names = _names(kept)
+            yield row(at, "unread", kind="source-state-elsewhere", name=names, file=piece.file, detail=state, **whose)
     elif _is_compressed(state):
         detail = f"{', '.join(one.name for one in kept)}: compressed"
-        yield row(at, "unread", kind="compressed-operator-state", detail=detail, **whose)
+        yield row(at, "unread", kind="compressed-operator-state", name=_names(kept), detail=detail, **whose)
     else:
         for one in kept:
             yield from _read_elements(data, one, state, None if piece.file is None else at, whose)
+
+
+def _names(lists: Iterable[StateList]) -> str:
+    return SPLITS if any(one.name == SPLITS for one in lists) else ", ".join(one.name for one in lists)
 
 
 def _is_compressed(state: Cursor) -> bool:
@@ -243,9 +252,9 @@ def _read_elements(data: bytes, one: StateList, state: Cursor, at: int | None, w
             if entry == "pending" and cells.get("version") is not None:
                 odd.inside(cells)
     for detail in broken:
-        yield row(one.at, "unread", kind="corrupt-source-state", detail=detail, **whose)
+        yield row(one.at, "unread", kind="corrupt-source-state", name=one.name, detail=detail, **whose)
     for kind, detail in odd.told():
-        yield row(one.at, "unread", kind=kind, detail=detail, **whose)
+        yield row(one.at, "unread", kind=kind, name=one.name, detail=detail, **whose)
 
 
 class _NotUnderstood:
@@ -348,7 +357,7 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
     found = fitting(ENUMERATORS, version, Cursor(data, start, cursor.at))
     if found is None:
         detail = f"{cursor.at - start} bytes of an enumerator, of serializer version {version}"
-        yield row(start, "unread", operator=operator, kind="unknown-enumerator", detail=detail)
+        yield row(start, "unread", operator=operator, kind="unknown-enumerator", name=SPLITS, detail=detail)
         return
     for place, entry, cells in found:
         yield row(place, entry, operator=operator, **cells)

@@ -138,14 +138,16 @@ class Flink(Format):
         """Describe the snapshot in folder `path`; `complete`: it has its metadata; `sizes` are those of its files."""
         name = posixpath.basename(path) or self._name
         number = _CHECKPOINT.fullmatch(name) if path else None
+        metadata = posixpath.join(path, _METADATA) if complete else None
         return SnapshotFolder(
             path=path,
             job=posixpath.dirname(path) if number else path,
             number=int(number[1]) if number else None,
             savepoint=bool(_SAVEPOINT.fullmatch(name)),
-            metadata=posixpath.join(path, _METADATA) if complete else None,
+            metadata=metadata,
             files=len(sizes),
             bytes=sum(sizes),
+            written=None if metadata is None else self._root.written(metadata),
         )
 
     def job_id(self, job: str) -> str:

@@ -264,6 +264,7 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         expired_before=here[0].time if expired else None,
         id=str(found.table_uuid),
         before=str(here[0].parent) if expired and here[0].parent is not None else "",
+        location=str(found.location),
     )
     return files.finish(table, len(snapshots))
 

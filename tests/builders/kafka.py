@@ -72,8 +72,9 @@ def batch(
     max_time: int | None = None,
     payload: bytes | None = None,
     count: int | None = None,
+    epoch: int = -1,
 ) -> bytes:
-    """One batch; `payload` and `count` may lie."""
+    """One batch; `payload` and `count` may lie. `epoch` is the producer's."""
     base_time = rows[0].time if rows else 0
     deltas = [i if row.delta is None else row.delta for i, row in enumerate(rows)]
     if payload is None:
@@ -86,7 +87,7 @@ def batch(
         base_time,
         max_time if max_time is not None else max((row.time for row in rows), default=-1),
         producer,
-        -1,
+        epoch,
         -1,
         len(rows) if count is None else count,
     )

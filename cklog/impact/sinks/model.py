@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from cklog.impact.model import GuaranteeClass
 
-ResultFate = Literal["doubled", "may-be-doubled", "once", "skipped", "missing", "may-be-missing"]
+ResultFate = Literal["doubled", "may-be-doubled", "once", "visible", "skipped", "missing", "may-be-missing"]
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
-written again, and readers see one copy; skipped: the sink has them and drops them when they come again; missing:
-readers lose them, or never get them."""
+written again, and readers see one copy; visible: readers have one copy already, and nothing is written again; skipped:
+the sink has them and drops them when they come again; missing: readers lose them, or never get them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,9 @@ class SinkTransaction:
 
     `producer`, `checkpoint` : None: not known
     `fate` : committed: the restore commits it; aborted: it is, or times out; visible: it was, or may have been,
-        committed by a newer checkpoint than the one that is restored, and its results are there already
+        committed by a newer checkpoint than the one that is restored, and its results are there already; done: it was
+        committed before, and belongs to the checkpoint; lost: it was aborted before, and no restore can commit it;
+        unknown: whether a restore can commit it
     `log` : the partition that holds its records [`from_`, `to`), if that is known
     """
 
@@ -105,7 +107,7 @@ class SinkTransaction:
     transaction: str
     producer: str | None
     checkpoint: int | None
-    fate: Literal["committed", "aborted", "visible"]
+    fate: Literal["committed", "aborted", "visible", "done", "lost", "unknown"]
     log: str | None = None
     from_: int | None = None
     to: int | None = None

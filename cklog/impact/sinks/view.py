@@ -35,6 +35,9 @@ WHY: Mapping[str, str] = {
     "read-again": "read again from the checkpoint on",
     "committed-later": "a newer checkpoint has committed, or may have committed, what comes again",
     "committed-by-restore": "pending in the checkpoint: the restore commits it",
+    "committed-before": "pending in the checkpoint, and committed already",
+    "aborted-before": "pending in the checkpoint, and aborted: no restore can commit it",
+    "commit-unknown": "pending in the checkpoint: whether a restore can commit it is not known",
     "rolled-back": "taken after the checkpoint of the line, and put out",
     "taken-since": "what was taken after the checkpoint is not known",
     "in-its-queue": "its output queue has the results already: the replay filter drops them",
@@ -84,6 +87,8 @@ PIECES: Mapping[str, str] = {
     "pending-unseen": "whether what the checkpoint has pending for the sink is there (--map)",
     "table-not-asked": "what the table has taken (--sink NAME=TABLE)",
     "transactions": "the sink's transactions",
+    "transactions-lost": "transactions that were aborted: {names}",
+    "transactions-unknown": "whether Kafka can still commit what is pending (--kafka with all partitions of the sink)",
     "committed-since": "a newer checkpoint: its transactions are visible and come again ({names})",
     "uncommitted-seen": "readers of committed records (isolation.level)",
     "transactional": "the sink is transactional (job.json)",
@@ -117,6 +122,7 @@ _FATES: Mapping[str, str] = {
     "may-be-doubled": "may be doubled",
     "skipped": "skipped by the sink, which has it",
     "once": "written again and seen once",
+    "visible": "visible already",
 }
 """The fates of results in the order of a headline, and how it says them."""
 

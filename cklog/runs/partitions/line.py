@@ -40,6 +40,7 @@ _REPAIRS = frozenset(
         "offset-backwards",
         "corrupt-batch",
         "retention-hole",
+        "topic-recreated",
     }
 )
 """Errors with which a broker starts, and readers then fail, or miss records: mended while it is down."""

@@ -11,6 +11,7 @@
 * `state`: what snapshots hold: offsets, transactions, data in flight
 * `pending`: what snapshots have for sinks that is not committed yet, and whether it is there
 * `sinks`: a line as the job's sinks see it
+* `beside`: what the logs of Kafka and of databases say of a line
 * `findings`: what is wrong, in sentences
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
+from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.generations import programs
 from cklog.runs.snapshots.heads import rows_of
-from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
+from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata, programs_apart
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey
 
 
@@ -222,6 +223,40 @@ def lineage_findings(
         )
         found.append(Finding("same-program", "warning", names[0], message, tuple(Where(name) for name in names)))
     return found
+
+
+def program_findings(
+    parser: OffersSnapshots, survey: Survey, groups: Sequence[Candidates], asked: Collection[str]
+) -> list[Finding]:
+    """Say which jobs are several programs under one id; no error of a job whose checkpoint was asked for."""
+    found = []
+    for group in groups:
+        newest = [
+            [j for j in one.snapshots if j.folder.path in survey.tables] for one in programs_apart(survey, [group])
+        ]
+        if len(newest) < 2:
+            continue
+        severity: Severity = "warning" if group.job in asked else "error"
+        told = [
+            f"{first_few([name_of(j).rpartition('/')[2] for j in its], 3)} ({_reads(survey, its[0])})" for its in newest
+        ]
+        ask = " or ".join(f"--at {parser.job_id(group.job)}/0={its[0].id}" for its in newest[:5])
+        message = (
+            f"{group.job or '.'}: snapshots of {len(newest)} programs lie under one job id, as application mode with "
+            f"high availability leaves them: {'; '.join(told[:5])}. A program cannot be restored from a snapshot of "
+            f"another one. Say which program is meant, with {ask}"
+        )
+        where = tuple(Where(name_of(its[0])) for its in newest)
+        found.append(Finding("several-programs", severity, group.job or ".", message, where))
+    return found
+
+
+def _reads(survey: Survey, judged: JudgedSnapshot) -> str:
+    """What tells a program: its sources, else its operators."""
+    table = survey.tables[judged.folder.path]
+    sources = sorted({row["name"] for row in rows_of(table, "source")})
+    operators = sorted(row["uid"] or row["name"] or row["operator"] for row in rows_of(table, "operator"))
+    return f"source {first_few(sources, 2)}" if sources else f"operator {first_few(operators, 2)}"
 
 
 def claim_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Finding]:

@@ -73,6 +73,32 @@ def programs(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[list[Judg
     return [jobs for operators, jobs in found.items() if operators and len(jobs) > 1]
 
 
+def parted(survey: Survey, snapshots: Iterable[JudgedSnapshot]) -> list[list[JudgedSnapshot]]:
+    """Return snapshots of one job's id program by program: those of one have operators in common, and read one topic.
+
+    In application mode with high availability every job has the same id, so that several programs may write to one
+    folder. What could not be read is of any of them.
+    """
+    found: list[tuple[set[str], set[str], list[JudgedSnapshot]]] = []
+    unread = []
+    for j in snapshots:
+        table = survey.tables.get(j.folder.path)
+        operators = set() if table is None else {row["operator"] for row in rows_of(table, "operator")}
+        if table is None or not operators:
+            unread.append(j)
+            continue
+        topics = {_topic(row["name"]) for row in rows_of(table, "source") if row["kind"] == "kafka"}
+        mine = [one for one in found if operators & one[0] and (topics & one[1] or not (topics and one[1]))]
+        found = [one for one in found if one not in mine]
+        operators, topics = operators.union(*(one[0] for one in mine)), topics.union(*(one[1] for one in mine))
+        found.append((operators, topics, [*(other for one in mine for other in one[2]), j]))
+    return [[*its, *unread] for _, _, its in found]
+
+
+def _topic(partition: str) -> str:
+    return partition.rpartition("-")[0]
+
+
 def _alike(jobs: Iterable[_Generation | None]) -> list[list[_Generation]]:
     """Jobs by the folder that they lie in and their operators."""
     found: dict[tuple[str, frozenset[str]], list[_Generation]] = {}
@@ -107,6 +133,8 @@ def _held(survey: Survey, judged: JudgedSnapshot) -> _Held:
     table = survey.tables[judged.folder.path]
     splits: dict[_Split, tuple[int, int, bool]] = {}
     for row in rows_of(table, "source"):
+        if row["offset"] is None:
+            continue
         key = (row["operator"], row["name"], row["detail"] or "")
         low, high, _ = splits.get(key, (row["offset"], row["offset"], False))
         splits[key] = (min(low, row["offset"]), max(high, row["offset"]), row["stop"] is not None)

@@ -26,11 +26,13 @@ from cklog.impact.sinks.model import (
 )
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
 from cklog.inputs.offers import OffersSnapshots
+from cklog.kafka_logs.ended import Ended, how_ended, parse_producer
 from cklog.model.findings import Finding
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.snapshots.beside.transactions import pending_transactions, transaction_findings
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import FILES, Waiting, pending_findings, sink_names, waiting_in, waiting_told
@@ -71,6 +73,9 @@ def snapshot_impact(
     unsure = question.check_files and any(
         j.verdict == "unchecked" for group in plan.groups for j in newer_than(group, plan.chosen[group.job])
     )
+    unseen = (
+        question.check_files and not question.sinks and any(one.doubtful for job in restored for one in job.waiting)
+    )
     result = SinkImpact(
         system="flink",
         line=tuple(_entry(job) for job in restored),
@@ -83,10 +88,14 @@ def snapshot_impact(
     return Draft(
         "impact-sinks",
         result,
-        [*plan.findings, *(f for job in restored for f in _pending_findings(job, question.check_files))],
+        [
+            *plan.findings,
+            *(f for job in restored for f in _pending_findings(job, question.check_files)),
+            *(f for job in restored for f in _ended_findings(plan, job, logs)),
+        ],
         plan.survey.inputs,
         unrecoverable=not restored and not unsure,
-        indeterminate=unsure,
+        indeterminate=unsure or unseen,
     )
 
 
@@ -106,6 +115,13 @@ def _pending_findings(job: _Restored, check: bool) -> list[Finding]:
     return pending_findings(job.judged, job.waiting) if check else []
 
 
+def _ended_findings(plan: SnapshotPlan, job: _Restored, logs: BoundLogs | None) -> list[Finding]:
+    if logs is None:
+        return []
+    found = pending_transactions(plan.survey.tables[job.judged.folder.path], logs.logs)
+    return transaction_findings(job.judged, found)
+
+
 def _entry(job: _Restored) -> dict[str, Any]:
     return {"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id}
 
@@ -122,7 +138,7 @@ def _impact(
     newer = [tables[j.folder.path] for j in job.newer]
     told = _transactions(table, newer)
     told = {sink: list(_located(rows, logs)) for sink, rows in told.items()}
-    pending: list[tuple[Fate, Waiting]] = [("committed", one) for one in job.waiting]
+    pending: list[tuple[Fate, Waiting]] = [("unknown" if one.doubtful else "committed", one) for one in job.waiting]
     pending += [("visible", one) for newer_table in newer for one in waiting_told(newer_table)]
     forms = {one.pending.sink: one.form for _, one in pending if one.form and one.pending.sink not in told}
     for sink, made in _pending(pending).items():
@@ -143,7 +159,7 @@ def _impact(
             lead + name,
             told.get(name, []),
             sinks.get(name),
-            [*pieces, *_not_there(name, job.waiting)],
+            [*pieces, *_not_there(name, job.waiting), *_not_committed(told.get(name, []))],
             forms.get(name, ""),
             later,
         )
@@ -172,7 +188,7 @@ def _sinks(table: Any) -> dict[str, bool]:
     return found
 
 
-Fate = Literal["committed", "visible"]
+Fate = Literal["committed", "visible", "unknown"]
 _TABLES = ("iceberg", "iceberg-dynamic", "iceberg-files", "paimon")
 """Forms of what is pending for tables: what they have taken is theirs to tell."""
 
@@ -227,11 +243,38 @@ def _not_there(sink: str, waiting: Iterable[Waiting]) -> list[GuaranteeEvidence]
     return [] if all(one.looked_at for one in its) else [GuaranteeEvidence("state", None, "pending-unseen")]
 
 
-def _located(rows: Iterable[SinkTransaction], logs: BoundLogs | None) -> Iterable[SinkTransaction]:
-    """The same with the records of those that are open in the logs: one row for each partition that holds some."""
+def _not_committed(told: Iterable[SinkTransaction]) -> list[GuaranteeEvidence]:
+    """What Kafka has aborted of a sink's pending transactions, or nothing shows: no restore can keep that."""
+    kafka = [row for row in told if row.producer is not None]
+    lost = tuple(sorted({row.transaction for row in kafka if row.fate == "lost"}))
+    if lost:
+        return [GuaranteeEvidence("state", False, "transactions-lost", lost)]
+    unknown = any(row.fate == "unknown" for row in kafka)
+    return [GuaranteeEvidence("state", None, "transactions-unknown")] if unknown else []
+
+
+def _located(rows: Sequence[SinkTransaction], logs: BoundLogs | None) -> Iterable[SinkTransaction]:
+    """The same as the logs show them: one row for each partition that holds records, and how pending ones ended."""
+    if logs is None:
+        yield from rows
+        return
+    pending = {row.producer: parse_producer(row.producer) for row in rows if row.fate == "committed"}
+    found = logs.logs.ended(one for one in pending.values() if one is not None)
     for row in rows:
-        held = [] if logs is None or row.producer is None else list(_held(row, logs))
-        yield from held or [row]
+        known = pending.get(row.producer) if row.fate == "committed" else None
+        if known is None:
+            yield from list(_held(row, logs)) or [row]
+            continue
+        fate = _ENDED[how_ended(found[known])]
+        parts = [
+            replace(row, fate=fate, log=one.partition, from_=one.first, to=one.end, records=one.records)
+            for one in found[known]
+        ]
+        yield from parts or [replace(row, fate=fate)]
+
+
+_ENDED: Mapping[Ended, Any] = {"committed": "done", "aborted": "lost", "open": "committed", "unknown": "unknown"}
+"""What becomes of a pending transaction, by how it ended."""
 
 
 def _held(row: SinkTransaction, logs: BoundLogs) -> Iterable[SinkTransaction]:
@@ -293,15 +336,24 @@ def _intervals(
     if not told:
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
-    pending = tuple(sorted({t.transaction for t in told if t.fate == "committed"}))
     readers = "" if form else COMMITTED
     interval = partial(OutputInterval, sink=sink, readers=readers, of="transaction", to=None, most=None)
     if visible:
         count = len(visible)
         yield interval(fate="may-be-doubled", from_=visible[0], count=count, why="committed-later", names=visible)
-    if pending:
-        count = len(pending)
-        yield interval(fate="once", from_=pending[0], count=count, why="committed-by-restore", names=pending)
+    for of, fate, why in _PENDING:
+        names = tuple(sorted({t.transaction for t in told if t.fate == of}))
+        if names:
+            yield interval(fate=fate, from_=names[0], count=len(names), why=why, names=names)
+
+
+_PENDING: Sequence[tuple[str, ResultFate, str]] = (
+    ("committed", "once", "committed-by-restore"),
+    ("done", "visible", "committed-before"),
+    ("lost", "missing", "aborted-before"),
+    ("unknown", "may-be-missing", "commit-unknown"),
+)
+"""What readers see of pending transactions, by their fate, and why."""
 
 
 def _guarantees(

@@ -127,7 +127,7 @@ def inspection(
         "needs": list(needs),
         "operators": [row for j in picked for row in operators(j, survey.tables[j.folder.path])],
     }
-    pending, _, findings = pending_in(parser, picked, survey.tables, check_files=True)
+    pending, _, findings, _ = pending_in(parser, picked, survey.tables, check_files=True)
     if pending:
         result["pending"] = pending
     if asked.uid:

@@ -53,15 +53,15 @@ from cklog.runs.snapshots.verdicts import NOT_READ, VERDICTS, JudgedSnapshot
 class SnapshotLine:
     """The line of a plan, in the words of the jobs' folders."""
 
-    def __init__(self, parser: OffersSnapshots, reading: Reading) -> None:
+    def __init__(self, parser: OffersSnapshots) -> None:
         self._parser = parser
-        self._reading = reading
 
-    def draft(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
+    def draft(self, command: str, plan: SnapshotPlan, question: Question) -> tuple[Draft[RecoveryLine], Works]:
         """Make the whole answer of `recovery-line` or `replay`, before its verdict; and what a recovery reads."""
-        plan = plan_snapshots(self._parser, self._reading, question)
         sizes = {self._parser.job_id(g.job): _bytes_to_read(g, plan.chosen[g.job]) for g in plan.groups}
-        draft = with_pending(self._draft(command, plan, question), self._parser, plan, question.check_files)
+        draft = with_pending(
+            self._draft(command, plan, question), self._parser, plan, question.check_files, bool(question.sinks)
+        )
         return draft, snapshot_works(sizes)
 
     def _draft(self, command: str, plan: SnapshotPlan, question: Question) -> Draft[RecoveryLine]:
@@ -119,7 +119,7 @@ class SnapshotLine:
     ) -> RunAction:
         """What to do about one job."""
         newest = newest_with_metadata(group)
-        unsure = is_unsure(group, judged, question.check_files)
+        unsure = group.job in plan.mixed or is_unsure(group, judged, question.check_files)
         mendable = judged is None and any(j.repairable for j in group.snapshots)
         older = judged is not newest and not question.at
         found = RunAction(

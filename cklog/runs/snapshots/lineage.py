@@ -8,11 +8,11 @@ itself.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklog.inputs.offers import OffersSnapshots
-from cklog.runs.snapshots.generations import restarts_of
+from cklog.runs.snapshots.generations import parted, restarts_of
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey
 
 
@@ -97,6 +97,16 @@ def candidates(
     for job in savepoints - {j.folder.path for group in found for j in group.snapshots}:
         found.append(_in_order(job, _closure(job, parents), [j for j in judged if j.folder.job == job], {job}))
     return sorted(found, key=lambda group: group.job)
+
+
+def programs_apart(survey: Survey, groups: Iterable[Candidates]) -> list[Candidates]:
+    """Return jobs with the snapshots of each of their programs, where several have one id, as a job of its own."""
+    found = []
+    for group in groups:
+        order = {j.folder.path: i for i, j in enumerate(group.snapshots)}
+        for its in parted(survey, group.snapshots) or [list(group.snapshots)]:
+            found.append(replace(group, snapshots=tuple(sorted(its, key=lambda j: order[j.folder.path]))))
+    return found
 
 
 def _added(restarts: Mapping[str, str], parents: dict[str, set[str]]) -> dict[str, str]:

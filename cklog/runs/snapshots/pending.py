@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.sink_tables import Numbered, Pending, Writer
 from cklog.inputs.snapshots import FilePlace
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
-from cklog.model.wording import agreeing, first_few, many
+from cklog.model.wording import agreeing, many
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.plan import SnapshotPlan
@@ -78,6 +78,20 @@ class Waiting:
     def looked_at(self) -> bool:
         """Whether it is known of every file that it names whether that is there."""
         return self.pending.missing is not None
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a restore may fail: of its files, some are unseen, or gone and nothing tells if a table has them."""
+        return self.pending.unseen or bool(self.pending.missing and self.commits and self.form != FILES)
+
+
+class PendingIn(NamedTuple):
+    """What waits for a restore of snapshots; `doubtful` are the folders of those of which it may fail for that."""
+
+    rows: list[PendingRow]
+    said: list[str]
+    findings: list[Finding]
+    doubtful: set[str]
 
 
 def sink_names(table: pa.Table) -> dict[str, str]:
@@ -261,31 +275,46 @@ def pending_row(judged: JudgedSnapshot, one: Waiting) -> PendingRow:
 
 def pending_in(
     parser: OffersSnapshots, judged: Iterable[JudgedSnapshot], tables: Mapping[str, pa.Table], check_files: bool
-) -> tuple[list[PendingRow], list[str], list[Finding]]:
-    """Return what waits for a restore of some snapshots: rows, sentences and findings."""
-    rows, said, findings = [], [], []
+) -> PendingIn:
+    """Return what waits for a restore of some snapshots."""
+    rows, said, findings, doubtful = [], [], [], set()
     for j in judged:
         found = waiting_in(parser, j, tables[j.folder.path], check_files)
         rows += [pending_row(j, one) for one in found]
         said += [pending_sentence(one) for one in found]
         findings += pending_findings(j, found) if check_files else []
-    return rows, said, findings
+        if check_files and any(one.doubtful for one in found):
+            doubtful.add(j.folder.path)
+    return PendingIn(rows, said, findings, doubtful)
 
 
 def with_pending(
-    draft: Draft[RecoveryLine], parser: OffersSnapshots, plan: SnapshotPlan, check_files: bool
+    draft: Draft[RecoveryLine],
+    parser: OffersSnapshots,
+    plan: SnapshotPlan,
+    check_files: bool,
+    with_tables: bool = False,
 ) -> Draft[RecoveryLine]:
-    """Add to a line what its snapshots have for sinks; a line of snapshots that have nothing stays as it is."""
+    """Add to a line what its snapshots have for sinks; a line of snapshots that have nothing stays as it is.
+
+    `with_tables`: tables of the job are looked at next, and tell whether it matters that files are gone or unseen.
+    """
     chosen = [plan.chosen[group.job] for group in plan.groups]
     restored = [judged for judged in chosen if judged is not None]
-    rows, said, findings = pending_in(parser, restored, plan.survey.tables, check_files)
+    rows, said, findings, doubtful = pending_in(parser, restored, plan.survey.tables, check_files)
     if not rows:
         return draft
     line = draft.result
     notes = (*(f"{_capital(one)}." for one in said[:_SAID]), *line.notes)
     if len(said) > _SAID:
         notes = (*notes[:_SAID], f"{len(said) - _SAID} more are pending for sinks.", *line.notes)
-    result = replace(line, notes=notes, details={**line.details, "pending": rows})
+    runs = line.runs
+    if not with_tables:
+        unknown = [judged is not None and judged.folder.path in doubtful for judged in chosen]
+        runs = tuple(
+            replace(run, action="undetermined") if its else run for run, its in zip(runs, unknown, strict=True)
+        )
+    result = replace(line, notes=notes, runs=runs, details={**line.details, "pending": rows})
     return replace(draft, result=result, findings=[*draft.findings, *findings])
 
 
@@ -297,22 +326,26 @@ def pending_findings(judged: JudgedSnapshot, found: Sequence[Waiting]) -> list[F
     """Return what is gone of what a restore commits, or goes on with, and what nobody could look for."""
     place = judged.folder.metadata or name_of(judged)
     said = [_gone(judged, one, place) for one in found if one.pending.missing]
-    unseen = [one for one in found if not one.looked_at and one.pending.files]
-    if unseen:
-        files = sum(len(one.pending.files) for one in unseen)
-        sinks = first_few(list(dict.fromkeys(one.pending.sink for one in unseen)), 3)
-        message = (
-            f"{name_of(judged)}: {many(files, 'file')} pending for {sinks} {agreeing(files, 'were')} not looked for "
-            f"(first {unseen[0].pending.files[0]}): say where with --map OLD=NEW"
-        )
-        said.append(Finding("pending-unchecked", "info", name_of(judged), message, (Where(place),)))
-    return said
+    unseen: dict[str, list[str]] = {}
+    for one in found:
+        if one.pending.unseen:
+            unseen.setdefault(one.pending.sink, []).extend(one.pending.files)
+    return said + [_unseen(judged, sink, files, place) for sink, files in unseen.items()]
+
+
+def _unseen(judged: JudgedSnapshot, sink: str, files: Sequence[str], place: str) -> Finding:
+    """Say of which files of a sink nobody knows whether they are there."""
+    message = (
+        f"{name_of(judged)}: {many(len(files), 'file')} pending for sink {sink} {agreeing(len(files), 'were')} not "
+        f"looked for (first {files[0]}). A restore fails, or loses rows, if one is gone and was not committed before: "
+        "say where they are with --map OLD=NEW, or name the table with --sink"
+    )
+    return Finding("pending-unchecked", "error", sink, message, (Where(place),))
 
 
 def _gone(judged: JudgedSnapshot, one: Waiting, place: str) -> Finding:
     """Say of what it is gone, and what a restore makes of that."""
     gone = one.pending.missing or ()
-    severity: Severity = "warning" if one.commits else "error"
     if not one.commits:
         after = "its writer goes on with it, and a restore fails without"
     elif one.form == FILES:
@@ -326,7 +359,7 @@ def _gone(judged: JudgedSnapshot, one: Waiting, place: str) -> Finding:
             f"{_who(one.pending.writer)}, a restore passes over them; if not, it fails (--sink NAME=TABLE tells)"
         )
     message = f"{name_of(judged)}: {pending_sentence(one)} (first {gone[0]}): {after}"
-    return Finding("pending-file-missing", severity, one.pending.sink, message, (Where(place),))
+    return Finding("pending-file-missing", "error", one.pending.sink, message, (Where(place),))
 
 
 def _who(writer: Writer | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cklog.engine.reading import Reading
@@ -19,6 +19,7 @@ from cklog.runs.snapshots.findings import (
     moved_findings,
     name_of,
     not_checked,
+    program_findings,
     snapshot_findings,
 )
 from cklog.runs.snapshots.lineage import Candidates, candidates, has_lost_metadata, owners_of
@@ -31,8 +32,9 @@ class SnapshotPlan:
     """What each job restarts from.
 
     `groups` are the jobs with their snapshots, newest first; `chosen` the one that each restarts from, by the job's
-    folder, None: none can be restored; `rows` which snapshots need files of others; `refused` why what was asked for
-    cannot be restored.
+    folder, None: none can be restored; `mixed` the folders of jobs that are several programs, of which nobody said
+    which one is meant; `rows` which snapshots need files of others; `refused` why what was asked for cannot be
+    restored.
     """
 
     survey: Survey
@@ -41,6 +43,12 @@ class SnapshotPlan:
     findings: Sequence[Finding]
     rows: Sequence[NeededFolder]
     refused: Sequence[str]
+    mixed: frozenset[str] = frozenset()
+
+    def written(self, job_id: Callable[[str], str]) -> dict[str, int]:
+        """Return when what each job restarts from was last written, by the job's id, as far as its files say."""
+        times = {job_id(job): j.folder.written for job, j in self.chosen.items() if j is not None}
+        return {job: time for job, time in times.items() if time is not None}
 
 
 def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question) -> SnapshotPlan:
@@ -65,13 +73,24 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
         findings += more
         refused += [finding.message.partition(":")[0] for finding in more]
     findings += lineage_findings(found, groups, chosen)
+    asked = {job_named(parser, groups, name).job for name, _ in question.at}
+    several = program_findings(parser, found, groups, asked)
+    findings += several
     rows = dependencies(found.judged, owners, parser.job_id)
     findings += moved_findings(found, [j for j in chosen.values() if j is not None])
     findings += dependency_findings(rows)
     if not question.check_files:
         findings = [f for f in findings if f.id != "files-outside"]
         findings.append(not_checked(found.judged))
-    return SnapshotPlan(survey=found, groups=groups, chosen=chosen, findings=findings, rows=rows, refused=refused)
+    return SnapshotPlan(
+        survey=found,
+        groups=groups,
+        chosen=chosen,
+        findings=findings,
+        rows=rows,
+        refused=refused,
+        mixed=frozenset(group.job for group in groups if (group.job or ".") in {f.subject for f in several} - asked),
+    )
 
 
 def snapshot_named(found: Survey, name: str) -> JudgedSnapshot:

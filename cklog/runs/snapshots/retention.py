@@ -16,10 +16,11 @@ from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
     dependencies,
     dependency_findings,
+    program_findings,
     snapshot_findings,
 )
 from cklog.runs.snapshots.kept import chosen_snapshots, mendable_snapshots, snapshot_pinned, times_told
-from cklog.runs.snapshots.lineage import candidates, lost
+from cklog.runs.snapshots.lineage import candidates, lost, programs_apart
 from cklog.runs.snapshots.order import survey
 from cklog.runs.snapshots.plan import newest_of
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
@@ -297,15 +298,17 @@ def snapshot_retention(parser: OffersSnapshots, reading: Reading, policy: Retent
     copied = copied_jobs(found.judged, files, parser.job_id)
     pinned = [snapshot_pinned(parser, found.judged, groups, text) for text in policy.pins]
     times = times_told(parser, found.judged, policy)
-    chosen = chosen_snapshots(found.judged, groups, policy, pinned, times)
+    apart = programs_apart(found, groups)
+    chosen = chosen_snapshots(found.judged, apart, policy, pinned, times)
     doubt = FileDoubt(
         lost=lost(parser, found.judged, owners),
         copied=copied,
-        mendable=mendable_snapshots(found.judged, groups, policy, pinned, times),
+        mendable=mendable_snapshots(found.judged, apart, policy, pinned, times),
         jobs_stopped=policy.jobs_stopped,
         drop_broken=policy.drop_broken,
     )
     plan = plan_retention(found.judged, files, owners, doubt, chosen)
     findings = snapshot_findings(found, {g.job: newest_of(g) for g in groups}, groups)
+    findings += program_findings(parser, found, groups, {group.job for group in groups})
     findings += dependency_findings(dependencies(found.judged, owners, parser.job_id))
     return Draft("retention", plan, findings, found.inputs)

@@ -10,11 +10,15 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.model.findings import Finding, Where
-from cklog.model.lines import SourceOffset
+from cklog.model.lines import UNREAD_POSITION, SourceOffset
+from cklog.runs.connectors.positions import words
 from cklog.runs.snapshots.heads import rows_of
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3
 UNSET = -(1 << 63)
+
+SPLITS, CDC = "SourceReaderState", "cdc"
+"""The list in which a source keeps its splits, and the kind of splits that read a database's log."""
 
 ICEBERG = "iceberg-table"
 """What a source is called that reads one: its state does not name the table."""
@@ -47,13 +51,15 @@ def operator_labels(table: pa.Table) -> dict[str, str]:
 def source_offsets(table: pa.Table, job: str = "") -> list[SourceOffset]:
     """Say where each split of a job resumes; None: at its start. Another marker instead of an offset is kept.
 
-    A table that is read as a stream resumes behind a snapshot, told as Spark's streams tell it.
+    A table that is read as a stream resumes behind a snapshot, told as Spark's streams tell it. Where the state of a
+    source could not be read, its offset is `UNREAD_POSITION`.
     """
     labels = operator_labels(table)
+    names = {row["operator"]: row["name"] or labels[row["operator"]] for row in rows_of(table, "operator")}
     found = [
         SourceOffset(
             row["name"],
-            None if row["offset"] == EARLIEST else row["offset"],
+            words(cdc_position(row)) if row["kind"] == CDC else None if row["offset"] == EARLIEST else row["offset"],
             labels.get(row["operator"], row["operator"]),
             -1 if row["subtask"] is None else row["subtask"],
             job=job,
@@ -65,7 +71,28 @@ def source_offsets(table: pa.Table, job: str = "") -> list[SourceOffset]:
         for operator, snapshot in table_positions(table).items()
         if snapshot is not None
     ]
+    found += [
+        SourceOffset(names[operator], UNREAD_POSITION, labels.get(operator, operator), subtask, job=job)
+        for operator, subtask in _unread_sources(table)
+    ]
     return sorted(found, key=lambda s: (s.operator, _numbered(s.source), s.subtask))
+
+
+def _unread_sources(table: pa.Table) -> list[tuple[str, int]]:
+    """Operators that read a source, with the subtasks whose position could not be read; -1: of the coordinator.
+
+    What a coordinator holds counts only where nothing is known of the readers.
+    """
+    rows = [row for row in rows_of(table, "unread") if row["name"] == SPLITS]
+    readers = sorted({(row["operator"], row["subtask"]) for row in rows if row["subtask"] is not None})
+    known = {operator for operator, _ in readers} | {row["operator"] for row in rows_of(table, "source")}
+    return readers + sorted({(row["operator"], -1) for row in rows if row["operator"] not in known})
+
+
+def cdc_position(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return where a split of a database's log resumes, by the names that Debezium has for it."""
+    found: dict[str, Any] = json.loads(row["detail"])
+    return found
 
 
 def table_positions(table: pa.Table) -> dict[str, int | None]:
@@ -110,16 +137,23 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
             found.append(Finding(id=id, severity=severity, subject=row["name"], message=message, where=place))  # type: ignore[arg-type]
     found += _assignments(snapshot, table, readers, place)
     for row in rows_of(table, "unread"):
+        more = _UNREAD_SOURCE if row["name"] == SPLITS else ""
         found.append(
             Finding(
                 id="unread-state",
                 severity="warning",
                 subject=snapshot,
-                message=f"{snapshot}: not read: {row['detail']} ({row['kind']})",
+                message=f"{snapshot}: not read: {row['detail']} ({row['kind']}){more}",
                 where=place,
             )
         )
     return found
+
+
+_UNREAD_SOURCE = (
+    ". The job reads it and resumes there; cklog cannot say where that is, nor whether it is still there: look at the "
+    "source before the restart"
+)
 
 
 def _assignments(

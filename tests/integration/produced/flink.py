@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tests.builders import flink as fb
 from tests.builders.flink_folders import HEIR, OLD, ORIGIN, Snapshot, assigned, checkpoint, job, metadata, torn
+from tests.builders.kafka import ABORT, COMMIT, TRANSACTIONAL, Row, batch
+from tests.builders.kafka_broker import TopicLog
 from tests.integration.produced.cases import Asked, cut, produces, put, sample
 
 
@@ -198,3 +200,50 @@ def _(folder: Path) -> Asked:
     (folder / "run" / OLD / "chk-7" / "p7").unlink()
     stored = ("--line", put(folder / "line.json", f'{{"{OLD}/0": 7}}'))
     return "verify", folder / "run", "--map", f"{ORIGIN}={folder / 'run'}", *stored
+
+
+@produces("several-programs", exit=5)
+def _(folder: Path) -> Asked:
+    checkpoint(folder, OLD, 7, Snapshot(program="count"))
+    checkpoint(folder, OLD, 8, Snapshot(program="join"))
+    return line(folder)
+
+
+@produces("several-programs", exit=0)
+def _(folder: Path) -> Asked:
+    checkpoint(folder, OLD, 7, Snapshot(program="count"))
+    checkpoint(folder, OLD, 8, Snapshot(program="join"))
+    return line(folder, "--at", f"{OLD}/0=7")
+
+
+def with_transaction(folder: Path, end: int, epoch: int = 3) -> Asked:
+    """A checkpoint with a pending transaction of producer 7, which ended in the log of out-0."""
+    data, lists = fb.operator_state(
+        {"streaming_committer_raw_states": [fb.versioned(2, fb.collector(7, [fb.committable("out-7", 7, epoch)]))]}
+    )
+    held = fb.subtask(6, 0, managed=fb.states(fb.inline(data), lists))
+    made = [fb.operator(6, [held], bytes(range(16)), "out: Committer")]
+    properties = fb.properties((), "Checkpoint", "FORWARD_BACKWARD")
+    path = folder / "ck" / OLD / "chk-7"
+    path.mkdir(parents=True)
+    (path / "_metadata").write_bytes(fb.metadata(6, made, checkpoint=7, properties=properties).data)
+    log = TopicLog()
+    log.add(batch(0, [Row(b"v")], flags=TRANSACTIONAL, producer=7, epoch=epoch), [0], 1, "open", 7)
+    log.end_transaction(7, end)
+    log.write(folder / "kafka" / "out-0")
+    return "recovery-line", folder / "ck", "--kafka", folder / "kafka"
+
+
+@produces("transaction-aborted", exit=3)
+def _(folder: Path) -> Asked:
+    return with_transaction(folder, ABORT)
+
+
+@produces("transaction-committed", exit=0)
+def _(folder: Path) -> Asked:
+    return with_transaction(folder, COMMIT)
+
+
+@produces("transaction-committed", exit=0)
+def _(folder: Path) -> Asked:
+    return with_transaction(folder, COMMIT, epoch=32766)

@@ -210,3 +210,21 @@ def _(folder: Path) -> Asked:
     sent = checkpoint("a/0", 1, sent={AB: 8}, sources={"orders-0": 4})
     run = checkpoints(folder / "run", sent, checkpoint("b/0", 1, received={AB: 3}))
     return "replay", run, "--kafka", folder / "kafka"
+
+
+@produces("topic-recreated", exit=3)
+def _(folder: Path) -> Asked:
+    """A group committed offset 2 at a time before the oldest record of the log."""
+    log = TopicLog()
+    log.data(9, time=1_700_000_000_001)
+    log.write(folder / "t-0")
+    committed(folder, ("g", "t", 0, 2))
+    return "recovery-line", folder
+
+
+@produces("partition-not-held", exit=0)
+def _(folder: Path) -> Asked:
+    for number in (0, 1):
+        plain(folder / "kafka" / f"t-{number}")
+    run = checkpoints(folder / "run", checkpoint("a/0", 1, sources={"t-0": 3}))
+    return "recovery-line", run, "--kafka", folder / "kafka"

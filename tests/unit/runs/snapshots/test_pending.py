@@ -88,12 +88,13 @@ def test_manifests_that_are_there_and_gone(tmp_path: Path) -> None:
     lake.mkdir(parents=True)
     (lake / "m1.avro").write_bytes(b"a manifest")
     mapped = ("--map", f"s3://lake={tmp_path / 'lake'}")
-    answer = held(tmp_path / "run", *mapped)
+    answer = held(tmp_path / "run", *mapped, exit=5)
+    assert answer["result"]["action"] == "undetermined"  # only the table knows whether they were committed
     (row,) = answer["result"]["details"]["pending"]
     assert (row["named"], row["gone"], row["missing"]) == (2, 1, [first])
     assert (row["writer"], row["operator"], row["checkpoint"]) == (sinks.JOB, sinks.OPERATOR, 17)
     assert answer["result"]["notes"][0] == "Pending for sink orders: checkpoint 17: 2 manifests, 1 of them is gone."
-    assert findings(answer) == [("pending-file-missing", "warning", "orders")]
+    assert findings(answer) == [("pending-file-missing", "error", "orders")]
     (finding,) = [f for f in answer["findings"] if f["id"] == "pending-file-missing"]
     assert sinks.JOB in finding["message"]
     (lake / "m0.avro").write_bytes(b"a manifest")
@@ -131,10 +132,11 @@ def test_what_nobody_could_look_for_is_not_known(tmp_path: Path) -> None:
         17,
         committer(17, (1, sinks.iceberg(17, sinks.manifests("s3://lake/m/m0.avro", "s3://lake/m/m1.avro")))),
     )
-    answer = held(tmp_path)
+    answer = held(tmp_path, exit=5)
     (row,) = answer["result"]["details"]["pending"]
     assert (row["gone"], row["missing"]) == (None, None)
-    assert findings(answer) == [("pending-unchecked", "info", f"{JOB}/chk-17")]
+    assert findings(answer) == [("pending-unchecked", "error", "orders")]
+    assert (answer["result"]["action"], answer["result"]["runs"][0]["command"]) == ("undetermined", None)
     unchecked = held(tmp_path, "--no-check-files")
     assert unchecked["result"]["details"]["pending"][0]["missing"] is None
     assert findings(unchecked) == []
@@ -211,9 +213,10 @@ def test_a_file_that_is_gone_or_too_short(tmp_path: Path) -> None:
     for content in (None, b"1234"):
         if content is not None:
             Path(name).write_bytes(content)
-        answer = held(tmp_path)
+        answer = held(tmp_path, exit=3)
+        assert answer["result"]["action"] == "repair-first"
         assert answer["result"]["details"]["pending"][0]["missing"] == [name]
-        assert findings(answer) == [("pending-file-missing", "warning", "out")]
+        assert findings(answer) == [("pending-file-missing", "error", "out")]
 
 
 def test_a_restore_fails_without_the_file_that_its_writer_goes_on_with(tmp_path: Path) -> None:

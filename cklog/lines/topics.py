@@ -1,0 +1,112 @@
+"""Topics that a line reads, beside their logs: whether they are still the same topics, and which partitions are new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from cklog.kafka_logs.identity import recreated_findings
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.lines.unchecked import range_subject
+from cklog.model.actions import RunAction
+from cklog.model.findings import Finding, Where
+from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.unchecked import Unchecked
+from cklog.model.wording import first_few, many
+
+_EARLIEST_TIME = 10**11
+"""In ms, in 1973: a smaller time counts from the begin of a run, and says nothing beside the times of records."""
+
+
+class ReadLog(NamedTuple):
+    """A source, the partition that it reads, and the first offset that it reads again."""
+
+    source: SourceOffset
+    partition: str
+    offset: int
+
+
+class TopicsBeside(NamedTuple):
+    """What logs show of the topics that a line reads; `unheld` are rows of partitions without a position."""
+
+    findings: list[Finding]
+    unchecked: Mapping[str, list[Unchecked]]
+    unheld: list[dict[str, Any]]
+
+
+def topics_beside(
+    line: RecoveryLine, logs: PartitionLogs, read: Sequence[ReadLog], written: Mapping[str, int]
+) -> TopicsBeside:
+    """Hold the topics that a line reads against their logs.
+
+    Parameters
+    ----------
+    written : when the files of a job's checkpoint were last written, where nothing else tells when it was taken
+    """
+    findings: list[Finding] = []
+    unchecked: dict[str, list[Unchecked]] = {}
+    partitions = logs.partitions({one.partition for one in read}) if read else {}
+    for source, name, offset in read:
+        p, taken = partitions[name], _taken(line, source)
+        stored = written.get(source.job) if taken is None else taken
+        found = recreated_findings(range_subject(line, source), p, offset, stored)
+        findings += found
+        if taken is None and not found and offset > p.log_start:
+            topic = p.folder.topic
+            claim = f"topic {topic} is still the one that the line read, and was not deleted and created again"
+            unchecked.setdefault(source.job, []).append(Unchecked("topic", topic, claim))
+    unheld = _unheld(logs, read)
+    findings += _unheld_findings(unheld)
+    return TopicsBeside(findings, {job: list(dict.fromkeys(rows)) for job, rows in unchecked.items()}, unheld)
+
+
+def with_unchecked_topics(runs: Sequence[RunAction], unchecked: Mapping[str, list[Unchecked]]) -> tuple[RunAction, ...]:
+    """Return runs that say of which topics nothing shows that they are still the same."""
+    alone = len(runs) == 1
+    own = {run.run: [row for job, rows in unchecked.items() if alone or job == run.run for row in rows] for run in runs}
+    return tuple(replace(run, unchecked=(*run.unchecked, *own[run.run])) for run in runs)
+
+
+def _taken(line: RecoveryLine, source: SourceOffset) -> int | None:
+    """When the checkpoint was taken that a source resumes from, in ms since 1970; None: nothing says."""
+    for entry in line.line:
+        same = (entry.operator, entry.subtask, entry.job) == (source.operator, source.subtask, source.job)
+        if same and entry.state == "stored" and entry.time is not None and entry.time >= _EARLIEST_TIME:
+            return entry.time
+    return None
+
+
+def _unheld(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]]:
+    """Partitions of the topics that a job reads, of which the line has no position."""
+    held: dict[tuple[str, str], set[str]] = {}
+    for source, name, _ in read:
+        held.setdefault((source.job, name.rpartition("-")[0]), set()).add(name)
+    new = [
+        (job, folder)
+        for (job, topic), names in held.items()
+        for folder in logs.layout.folders
+        if folder.topic == topic and folder.name not in names
+    ]
+    found = logs.partitions({folder.name for _, folder in new}) if new else {}
+    return [
+        {"job": job, "topic": folder.topic, "partition": folder.partition, "records": found[folder.name].data}
+        for job, folder in new
+    ]
+
+
+def _unheld_findings(rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Say of each topic which partitions have no position, and what becomes of them."""
+    found = []
+    for job, topic in dict.fromkeys((row["job"], row["topic"]) for row in rows):
+        mine = [row for row in rows if (row["job"], row["topic"]) == (job, topic)]
+        names = [f"{topic}-{row['partition']}" for row in mine]
+        records = sum(row["records"] for row in mine)
+        message = (
+            f"the line has no position of {many(len(names), 'partition')} of topic {topic}: {first_few(names, 5)}, "
+            f"with {many(records, 'record')}. A restarted job that looks for new partitions reads them from their "
+            "start; one that does not never reads them"
+        )
+        places = tuple(Where(name) for name in names)
+        found.append(Finding("partition-not-held", "info", f"{job} {topic}".strip(), message, where=places))
+    return found

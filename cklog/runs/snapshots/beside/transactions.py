@@ -1,0 +1,166 @@
+"""Pending Kafka transactions of a snapshot, beside the logs that they were written to.
+
+A restore commits them. One that Kafka has committed already is visible; one that it has aborted is gone, for good: its
+results are made again only from an older snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from cklog.inputs.offers import OffersSnapshots
+from cklog.kafka_logs.ended import Ended, EndedTransaction, ProducerEpoch, how_ended, parse_producer
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model.actions import RunAction
+from cklog.model.findings import Finding, Where
+from cklog.model.lines import RecoveryLine
+from cklog.model.unchecked import Unchecked
+from cklog.model.verdict import Draft
+from cklog.model.wording import first_few, many
+from cklog.runs.snapshots.findings import name_of
+from cklog.runs.snapshots.heads import rows_of
+from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.pending import sink_names
+from cklog.runs.snapshots.plan import SnapshotPlan
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
+
+_LAST_EPOCH = 32766
+"""With this epoch a producer id is used up, and the broker goes on with another id."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTransaction:
+    """A transaction that a restore commits: its sink, its id and its producer; how it ended, by its parts in logs."""
+
+    sink: str
+    name: str
+    producer: ProducerEpoch | None
+    parts: tuple[EndedTransaction, ...] = ()
+
+    @property
+    def how(self) -> Ended:
+        """How it ended, as far as the logs show."""
+        return how_ended(self.parts)
+
+    @property
+    def records(self) -> int:
+        """Records of it in the logs."""
+        return sum(one.records for one in self.parts)
+
+
+def pending_transactions(table: pa.Table, logs: PartitionLogs | None = None) -> list[PendingTransaction]:
+    """Return the transactions that a restore of a snapshot commits, looked up in logs if there are some."""
+    names = sink_names(table)
+    rows = [row for row in rows_of(table, "transaction") if row["kind"] == "pending"]
+    made = [
+        PendingTransaction(names.get(row["operator"], row["operator"]), row["name"], parse_producer(row["detail"]))
+        for row in rows
+    ]
+    if logs is None:
+        return made
+    found = logs.ended(one.producer for one in made if one.producer is not None)
+    return [one if one.producer is None else replace(one, parts=tuple(found[one.producer])) for one in made]
+
+
+def with_transactions(
+    draft: Draft[RecoveryLine], parser: OffersSnapshots, plan: SnapshotPlan, logs: PartitionLogs | None, chosen: bool
+) -> Draft[RecoveryLine]:
+    """Add to a line how its pending transactions ended; one that was aborted makes an older line the right one.
+
+    `chosen`: the line was asked for, so that no other is looked for.
+    """
+    line, findings, runs = draft.result, list(draft.findings), []
+    told: dict[tuple[str, str], Ended] = {}
+    for run, group in zip(line.runs, plan.groups, strict=True):
+        judged = plan.chosen[group.job]
+        found = [] if judged is None else pending_transactions(plan.survey.tables[judged.folder.path], logs)
+        run = replace(run, unchecked=(*run.unchecked, *_unchecked(found, logs is not None)))
+        if judged is not None and logs is not None and found:
+            told |= {(name_of(judged), one.name): one.how for one in found}
+            findings += transaction_findings(judged, found)
+            lost = any(one.how == "aborted" for one in found)
+            older = _older(plan, group, judged, logs) if lost and not chosen else None
+            run = run if older is None else _gone_back(parser, run, group, judged, older)
+        runs.append(run)
+    rows = [
+        {**row, "ended": told[key]} if (key := (row["snapshot"], row["transaction"])) in told else row
+        for row in line.details["transactions"]
+    ]
+    result = replace(line, runs=tuple(runs), details=line.details | {"transactions": rows})
+    return replace(draft, result=result, findings=findings)
+
+
+def _older(plan: SnapshotPlan, group: Candidates, judged: JudgedSnapshot, logs: PartitionLogs) -> JudgedSnapshot | None:
+    """Return the newest older snapshot of which nothing that is pending was aborted; None: there is none."""
+    for one in group.snapshots[group.snapshots.index(judged) + 1 :]:
+        if one.verdict == "restorable" and one.id is not None and not one.disputed:
+            found = pending_transactions(plan.survey.tables[one.folder.path], logs)
+            if all(each.how != "aborted" for each in found):
+                return one
+    return None
+
+
+def _gone_back(
+    parser: OffersSnapshots, run: RunAction, group: Candidates, judged: JudgedSnapshot, older: JudgedSnapshot
+) -> RunAction:
+    """Return the action about a job whose newest snapshot has lost results: an older one makes them again."""
+    if run.action not in ("restart", "restart-older"):
+        return run
+    at = f"{parser.job_id(group.job)}/0={older.id}"
+    note = (
+        f"transactions of {name_of(judged)} were aborted; ask again with --at {at}: of {name_of(older)} none was, and "
+        "it reads again what they held"
+    )
+    chosen = name_of(older).rpartition("/")[2]
+    return replace(run, action="restart-older", chosen=chosen, command=None, note=note)
+
+
+def _unchecked(found: Iterable[PendingTransaction], looked: bool) -> Iterator[Unchecked]:
+    """Yield what nothing shows of pending transactions: whether Kafka can still commit them; `looked`: in logs."""
+    names = [one.sink for one in found if not looked or one.how == "unknown"]
+    for sink in dict.fromkeys(names):
+        claim = f"Kafka can still commit {many(names.count(sink), 'pending transaction')} of sink {sink}"
+        yield Unchecked("sink", sink, claim, None if looked else "--kafka FOLDER")
+
+
+def transaction_findings(judged: JudgedSnapshot, found: Iterable[PendingTransaction]) -> list[Finding]:
+    """Say by sink which transactions were aborted, and which were committed already."""
+    by_sink: dict[tuple[str, Ended], list[PendingTransaction]] = {}
+    for one in found:
+        by_sink.setdefault((one.sink, one.how), []).append(one)
+    said = []
+    for (sink, how), mine in sorted(by_sink.items()):
+        if how == "aborted":
+            said.append(_finding(judged, sink, mine, "transaction-aborted"))
+        elif how == "committed":
+            said.append(_finding(judged, sink, mine, "transaction-committed"))
+    return said
+
+
+def _finding(judged: JudgedSnapshot, sink: str, mine: Sequence[PendingTransaction], id: str) -> Finding:
+    records = sum(one.records for one in mine)
+    names = first_few([one.name for one in mine], 3)
+    partitions = tuple(dict.fromkeys(part.partition for one in mine for part in one.parts))
+    lead = f"{name_of(judged)}: Kafka has {{}} {many(len(mine), 'pending transaction')} of sink {sink} ({names})"
+    where = tuple(Where(name) for name in partitions)
+    if id == "transaction-aborted":
+        message = (
+            f"{lead.format('aborted')} with {many(records, 'record')}: a restore cannot commit "
+            f"{'it' if len(mine) == 1 else 'them'}, and the sources go on behind what was lost. Restore an older "
+            "checkpoint, which makes these results again"
+        )
+        return Finding(id, "error", sink, message, where)
+    used_up = any(one.producer is not None and one.producer.epoch >= _LAST_EPOCH for one in mine)
+    message = (
+        f"{lead.format('committed')} with {many(records, 'record')} already: readers have them once, and that a "
+        "restore commits again changes nothing"
+    )
+    if used_up:
+        message += (
+            f". But {_LAST_EPOCH} is the last epoch of a producer id: the broker goes on with another id, and may "
+            "refuse this commit. Nothing has to be mended in Kafka then, and nothing is lost"
+        )
+    return Finding(id, "warning" if used_up else "info", sink, message, where)

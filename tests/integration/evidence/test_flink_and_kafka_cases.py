@@ -1,0 +1,155 @@
+"""Cases of Flink, and of lines that were compared with Kafka's logs: each README says the right answer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.evidence.test_cases import CASES, answer
+from tests.program import cklog
+
+REPORTS = CASES / "reports"
+TAKEN = 1_795_000_000  # seconds: the time of checkpoint 41 in 05-topic-recreated
+
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
+
+
+def ids(found: dict[str, Any], *severities: str) -> set[str]:
+    return {f["id"] for f in found["findings"] if not severities or f["severity"] in severities}
+
+
+def claims(found: dict[str, Any]) -> str:
+    return "; ".join(row["claim"] for run in found["result"]["runs"] for row in run["unchecked"])
+
+
+def asked(path: str, *options: str) -> tuple[int, dict[str, Any]]:
+    """Ask for the line of a report's folder; options that name a folder of the report begin with a dot."""
+    folder = REPORTS / path.partition("/")[0]
+    words = [str(folder / word[2:]) if word.startswith("./") else word for word in options]
+    return answer("recovery-line", f"reports/{path}", *words)
+
+
+def test_a_topic_made_again_is_no_restart_of_spark_or_of_a_group() -> None:
+    for code, found in (
+        asked("05-topic-recreated/spark-ck", "--kafka", "./kafka-b"),
+        asked("05-topic-recreated/kafka-group"),
+        asked("05-topic-recreated/kafka-group-epochs"),
+    ):
+        assert (code, found["result"]["action"]) == (3, "repair-first")
+        assert "topic-recreated" in ids(found, "error")
+
+
+def test_a_topic_made_again_is_no_restart_of_flink(tmp_path: Path) -> None:
+    run = tmp_path / "ckpt"
+    shutil.copytree(REPORTS / "05-topic-recreated/ckpt", run)
+    [metadata] = run.glob("*/chk-41/_metadata")
+    logs = REPORTS / "05-topic-recreated/kafka-b"
+    os.utime(metadata, (TAKEN, TAKEN))
+    code, found = answer("recovery-line", str(run), "--kafka", str(logs))
+    assert (code, found["result"]["action"]) == (3, "repair-first")
+    assert "topic-recreated" in ids(found, "error")
+    os.utime(metadata)  # as of a copy that does not keep times: nothing shows it, and the answer says so
+    code, found = answer("recovery-line", str(run), "--kafka", str(logs))
+    assert (code, found["result"]["action"]) == (0, "restart")
+    assert "topic orders is still the one that the line read" in claims(found)
+
+
+def test_offsets_beyond_the_end_of_a_topic_made_again() -> None:
+    code, found = asked("05-topic-recreated/ckpt", "--kafka", "./kafka-a")
+    assert code == 3
+    assert "beyond-log-end" in ids(found, "error")
+
+
+def test_a_pending_manifest_that_was_removed_leaves_the_checkpoint_before() -> None:
+    pytest.importorskip("pyiceberg")
+    code, found = asked("08-pending-manifest-orphan-removed/ckpt", "--sink", "./wh/d/t")
+    [run] = found["result"]["runs"]
+    assert (code, run["action"], run["chosen"]) == (3, "restart-older", "chk-13")
+    assert [table["agrees"] for table in found["result"]["details"]["sinks"]] == [False]
+    code, found = answer(
+        "impact",
+        "reports/08-pending-manifest-orphan-removed/ckpt",
+        "--sink",
+        str(REPORTS / "08-pending-manifest-orphan-removed/wh/d/t"),
+    )
+    assert code == 3
+    assert "missing" in {row["fate"] for row in found["result"]["intervals"]}
+
+
+def test_a_pending_manifest_that_nobody_looked_for_is_no_plain_restart() -> None:
+    code, found = asked("08-pending-manifest-orphan-removed/ckpt")
+    assert (code, found["result"]["action"]) == (5, "undetermined")
+    assert "pending-unchecked" in ids(found, "error")
+    code, found = answer("impact", "reports/08-pending-manifest-orphan-removed/ckpt")
+    assert code == 5
+    assert "may-be-missing" in {row["fate"] for row in found["result"]["intervals"] if row["of"] == "transaction"}
+
+
+def test_a_transaction_that_kafka_has_committed_is_visible_already() -> None:
+    code, found = asked("07-transaction-committed-already/ckpt", "--kafka", "./kafka")
+    assert (code, found["result"]["action"]) == (0, "restart")
+    assert [row["ended"] for row in found["result"]["details"]["transactions"]] == ["committed"]
+    assert "transaction-committed" in ids(found)
+    path = "reports/07-transaction-committed-already/ckpt"
+    code, found = answer("impact", path, "--kafka", str(REPORTS / "07-transaction-committed-already/kafka"))
+    fates = {(row["fate"], row["why"]) for row in found["result"]["intervals"] if row["of"] == "transaction"}
+    assert (code, fates) == (0, {("visible", "committed-before")})
+
+
+def test_two_programs_under_one_job_id_are_not_one_run() -> None:
+    job = "0" * 32
+    code, found = asked("29-two-jobs-one-id/ckpt")
+    [run] = found["result"]["runs"]
+    assert (code, run["action"], run["command"]) == (5, "undetermined", None)
+    [message] = [f["message"] for f in found["findings"] if f["id"] == "several-programs"]
+    assert f"--at {job}/0=102" in message
+    assert f"--at {job}/0=206" in message
+    code, found = asked("29-two-jobs-one-id/ckpt", "--at", f"{job}/0=102")
+    assert (code, found["result"]["action"]) == (0, "restart")
+    assert [source["source"] for source in found["result"]["sources"]] == ["payments-0"]
+
+
+def test_retention_keeps_the_newest_checkpoint_of_each_program() -> None:
+    path = REPORTS / "29-two-jobs-one-id/ckpt"
+    _, found = answer("retention", str(path), "--keep", "1", "--jobs-stopped")
+    gone = {row["path"].split("/")[1] for row in found["result"]["rows"] if row["fate"] == "OBSOLETE"}
+    assert gone == {"chk-101", "chk-205"}
+
+
+@pytest.mark.parametrize("path", ["11-legacy-kafka-consumer", "28-unknown-split"])
+def test_a_source_that_cannot_be_read_has_an_unknown_position(path: str) -> None:
+    _, found = asked(f"{path}/ckpt")
+    assert [source["offset"] for source in found["result"]["sources"]] == ["unknown"]
+    assert "unread-state" in ids(found, "warning")
+    assert "which cklog cannot read" in claims(found)
+    shown = cklog("recovery-line", REPORTS / path / "ckpt").out
+    assert "Sources resume at" in shown
+    assert cklog("recovery-line", REPORTS / path / "ckpt", "--fail-on", "unchecked").code == 5
+
+
+def test_a_position_in_a_binlog_is_shown_and_compared() -> None:
+    path = "38-flink-cdc-binlog-purged/ckpt"
+    _, found = asked(path)
+    assert [source["offset"] for source in found["result"]["sources"]] == ["mysql-bin.003008:169375401"]
+    assert "mysql-bin.003008:169375401" in claims(found)
+    code, found = asked(path, "--source-from", "cdc=mysql-bin.003100:4")
+    assert (code, found["result"]["action"]) == (3, "repair-first")
+    assert "position-gone" in ids(found, "error")
+    code, found = asked(path, "--source-from", "cdc=mysql-bin.003000:4")
+    assert (code, found["result"]["action"]) == (0, "restart")
+    assert "mysql-bin" not in claims(found)
+
+
+@pytest.mark.parametrize("run", ["ckpt", "spark-ck"])
+def test_partitions_that_were_added_are_named_and_exported(run: str) -> None:
+    _, found = asked(f"10-partitions-added/{run}", "--kafka", "./kafka")
+    [finding] = [f for f in found["findings"] if f["id"] == "partition-not-held"]
+    assert "orders-2, orders-3" in finding["message"]
+    assert "120 records" in finding["message"]
+    folder = REPORTS / "10-partitions-added"
+    made = cklog("replay", folder / run, "--kafka", folder / "kafka", "--format", "spark-offsets").out
+    assert made == '{"orders": {"0": 100, "1": 100, "2": -2, "3": -2}}\n'

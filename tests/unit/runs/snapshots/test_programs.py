@@ -1,0 +1,46 @@
+"""Snapshots of one job id that are of several programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders.flink_folders import OLD, ORIGIN, Snapshot, checkpoint
+from tests.program import cklog
+
+
+def asked(root: Path, *snapshots: Snapshot) -> list[str]:
+    """The programs that a folder is told to hold, by what is said of each."""
+    for number, snapshot in enumerate(snapshots, 7):
+        checkpoint(root, OLD, number, snapshot)
+    ended = cklog("recovery-line", root, "--map", f"{ORIGIN}={root}", "--json")
+    messages = [f["message"] for f in json.loads(ended.out)["findings"] if f["id"] == "several-programs"]
+    assert ended.code == (5 if messages else 0)
+    return [told for message in messages for told in message.partition("them: ")[2].partition(". ")[0].split("; ")]
+
+
+def test_programs_without_a_common_operator(tmp_path: Path) -> None:
+    assert asked(tmp_path, Snapshot(program="a"), Snapshot(program="b"), Snapshot(program="a")) == [
+        "chk-9, chk-7 (operator a)",
+        "chk-8 (operator b)",
+    ]
+
+
+def test_programs_of_one_shape_that_read_other_topics(tmp_path: Path) -> None:
+    """Without uids the ids of operators follow from the shape of the program alone."""
+    payments, views = Snapshot(sources=[[("payments", 0, 1)]]), Snapshot(sources=[[("views", 0, 1)]])
+    assert asked(tmp_path, payments, views) == ["chk-8 (source views-0)", "chk-7 (source payments-0)"]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        Snapshot(program="b", sources=[[("t", 0, 9)]]),  # an operator was exchanged
+        Snapshot(sources=[[("t", 0, 9), ("u", 0, 1)]]),  # a topic was added
+        Snapshot(),  # its sources have ended
+    ],
+)
+def test_one_program_that_changed(tmp_path: Path, second: Snapshot) -> None:
+    assert asked(tmp_path, Snapshot(sources=[[("t", 0, 1)]]), second) == []
