@@ -9,7 +9,7 @@ state has kept its parallelism, the backends' uuids, which a restore keeps and a
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -73,26 +73,44 @@ def programs(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[list[Judg
     return [jobs for operators, jobs in found.items() if operators and len(jobs) > 1]
 
 
-def parted(survey: Survey, snapshots: Iterable[JudgedSnapshot]) -> list[list[JudgedSnapshot]]:
+def parted(survey: Survey, snapshots: Sequence[JudgedSnapshot]) -> list[list[JudgedSnapshot]]:
     """Return snapshots of one job's id program by program: those of one have operators in common, and read one topic.
 
     In application mode with high availability every job has the same id, so that several programs may write to one
     folder. What could not be read is of any of them.
     """
-    found: list[tuple[set[str], set[str], list[JudgedSnapshot]]] = []
-    unread = []
-    for j in snapshots:
-        table = survey.tables.get(j.folder.path)
-        operators = set() if table is None else {row["operator"] for row in rows_of(table, "operator")}
-        if table is None or not operators:
-            unread.append(j)
-            continue
-        topics = {_topic(row["name"]) for row in rows_of(table, "source") if row["kind"] == "kafka"}
+    held = _programs_held(survey, snapshots)
+    found: list[tuple[set[str], set[str], set[str]]] = []  # operators, topics and folders of each program
+    for folder, (operators, topics) in held.items():
         mine = [one for one in found if operators & one[0] and (topics & one[1] or not (topics and one[1]))]
-        found = [one for one in found if one not in mine]
-        operators, topics = operators.union(*(one[0] for one in mine)), topics.union(*(one[1] for one in mine))
-        found.append((operators, topics, [*(other for one in mine for other in one[2]), j]))
-    return [[*its, *unread] for _, _, its in found]
+        if not mine:
+            found.append((operators, topics, {folder}))
+            continue
+        found = [one for one in found if not any(one is other for other in mine[1:])]
+        for all_of, more in zip(mine[0], (operators, topics, {folder}), strict=True):
+            all_of |= more
+        for other in mine[1:]:
+            for all_of, more in zip(mine[0], other, strict=True):
+                all_of |= more
+    return [[j for j in snapshots if j.folder.path in folders or j.folder.path not in held] for _, _, folders in found]
+
+
+def _programs_held(survey: Survey, snapshots: Iterable[JudgedSnapshot]) -> dict[str, tuple[set[str], set[str]]]:
+    """Return the operators of each snapshot that can be read, and the topics of Kafka that it reads, by its folder."""
+    columns = ["_path", "entry", "operator", "name", "kind"]
+    tables = [survey.tables[j.folder.path].select(columns) for j in snapshots if j.folder.path in survey.tables]
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    if len(tables) < 2:
+        return found
+    table = pa.concat_tables(tables)
+    wanted = pc.or_kleene(pc.equal(table["entry"], "operator"), pc.equal(table["kind"], "kafka"))
+    for path, entry, operator, name, _ in zip(*(table.filter(wanted)[c].to_pylist() for c in columns), strict=True):
+        operators, topics = found.setdefault(posixpath.dirname(path), (set(), set()))
+        if entry == "operator":
+            operators.add(operator)
+        elif entry == "source":
+            topics.add(_topic(name))
+    return {folder: its for folder, its in found.items() if its[0]}
 
 
 def _topic(partition: str) -> str:

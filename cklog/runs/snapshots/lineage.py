@@ -101,12 +101,11 @@ def candidates(
 
 def programs_apart(survey: Survey, groups: Iterable[Candidates]) -> list[Candidates]:
     """Return jobs with the snapshots of each of their programs, where several have one id, as a job of its own."""
-    found = []
-    for group in groups:
-        order = {j.folder.path: i for i, j in enumerate(group.snapshots)}
-        for its in parted(survey, group.snapshots) or [list(group.snapshots)]:
-            found.append(replace(group, snapshots=tuple(sorted(its, key=lambda j: order[j.folder.path]))))
-    return found
+    return [
+        replace(group, snapshots=tuple(its))
+        for group in groups
+        for its in parted(survey, group.snapshots) or [list(group.snapshots)]
+    ]
 
 
 def _added(restarts: Mapping[str, str], parents: dict[str, set[str]]) -> dict[str, str]:

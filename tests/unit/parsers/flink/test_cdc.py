@@ -8,7 +8,7 @@ import pytest
 
 from cklog.parsers.flink.cdc import cdc_split
 from cklog.parsers.flink.java import Cursor
-from cklog.parsers.flink.layouts import fitting
+from cklog.parsers.flink.layouts import Cells, fitting
 from tests.builders import flink as fb
 
 POSITION = {"kind": "SPECIFIC", "file": "mysql-bin.000007", "pos": "154", "gtids": ""}
@@ -29,7 +29,7 @@ def split(
     return data + tail
 
 
-def read(version: int, data: bytes) -> list[dict[str, object]] | None:
+def read(version: int, data: bytes) -> list[Cells] | None:
     found = fitting((cdc_split,), version, Cursor(data))
     return None if found is None else [cells for _, _, cells in found]
 
