@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from cklog.arrays.buffers import pooled
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
-from cklog.engine.scan import BlockKernel
+from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.tables.footers import Footer, read_footer
 from cklog.parsers.tables.parquet_columns import (
     LoopColumn,
@@ -145,7 +145,7 @@ class ParquetRows:
                     if not weighed:
                         self._check_texts(item, room)
                     if left < item.num_rows:
-                        yield item.slice(left) if left else item
+                        yield item if isinstance(item, Folded) else item.slice(left)
                         done += item.num_rows - left
                     left = max(0, left - item.num_rows)
             except NotHere:

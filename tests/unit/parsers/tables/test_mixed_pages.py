@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.arrays import loops
+from cklog.engine.scan import BlockKernel
 from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet_batches import ParquetRows
 from tests.differential.parquet_files import compressed, take_apart
@@ -144,3 +145,14 @@ def test_an_error_does_not_depend_on_what_was_read_before(monkeypatch: pytest.Mo
             told.append(str(error))
     assert told[1] == "40"
     assert told[0] == told[2] != "40"
+
+
+def test_rows_that_a_kernel_cannot_fold_are_decoded_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's reader would refuse them: a text is twice in the dictionary page."""
+    data = _with_a_text_twice(_written(_as_texts(), 1 << 20))
+    monkeypatch.setattr(loops, "FEW_ROWS", -1)
+    expected = _read(data)
+    rows = ParquetRows(pa.BufferReader(data), pq.read_metadata(pa.BufferReader(data)), "f")
+    kernel = BlockKernel(lambda batch: batch, lambda blocks: None)
+    found = [value for batch in rows.folded(0, 7, kernel) for value in batch.column(0).to_pylist()]
+    assert found == expected
