@@ -38,7 +38,9 @@ _NEWEST, _EXTENDED_FROM, _DELTAS_FROM = 7, 6, 4
 _LEGACY_BYTES, _FOOTER_BYTES = 48, 53
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
-_STRETCH_BYTES, _TWO_LEVELS = 4 << 20, 2
+_STRETCH_BYTES = 4 << 20
+_TWO_LEVELS = b"\2"
+_KNOWN_INDEXES = (b"", b"\0", b"\1", _TWO_LEVELS)  # 3 has keys in its values, for which nothing here looks
 _U32, _U64, _MASK = struct.Struct("<I"), struct.Struct("<Q"), (1 << 32) - 1
 
 
@@ -149,9 +151,11 @@ class _Table:
         """Check every block that the index, or the metaindex, leads to; all data blocks must be among them."""
         deltas = bool(self._number(b"rocksdb.index.value.is.delta.encoded"))
         kind = self._properties.get(b"rocksdb.block.based.table.index.type", b"")[:1]
+        if kind not in _KNOWN_INDEXES:
+            raise UnknownTable(f"its index is of the type {kind[0]}")
         plain = _plain(self._index_block[:-1], self._index_block[-1], self._footer.version)
         found = [*self._handles(plain, self._index.at, deltas)]
-        if kind == bytes([_TWO_LEVELS]):
+        if kind == _TWO_LEVELS:
             parts = []
             for handle, (block, compression) in zip(found, self._checked(found, "index"), strict=True):
                 plain = _plain(block, compression, self._footer.version)

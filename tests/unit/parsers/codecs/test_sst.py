@@ -254,3 +254,11 @@ def test_properties_that_cannot_be_read_hide_no_damage(tmp_path: Path) -> None:
     data[index.at] ^= 1
     found = [check(bytes(data), every_block).flaw for every_block in (False, True)]
     assert [flaw and flaw.at for flaw in found] == [index.at, index.at]
+
+
+@pytest.mark.parametrize("kind", [3, 114])
+def test_an_index_of_another_type_is_not_called_damaged(kind: int, tmp_path: Path) -> None:
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "no_checksum")))
+    data[data.index(b"table.index.type") + len(b"table.index.type")] = kind
+    found = check(bytes(data))
+    assert (found.flaw, found.unchecked) == (None, f"its index is of the type {kind}")
