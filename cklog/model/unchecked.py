@@ -34,6 +34,7 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "contents-not-checked": ("state", "every byte of the state files is intact", "--check-contents"),
     "unknown-member": ("file", "the members that a finding takes for misspelt mean nothing", None),
     "unjudged-state": ("state", "the state files that a finding names can be loaded", None),
+    "unjudged-source": ("source", "the source has what it reads of the folder that a finding names", None),
     "unread-state": ("state", "the state that a finding names can be read", None),
     "unchecked-file": ("file", "the files without checksums are as they were written", None),
     "unchecked-input": ("file", "the files outside PATH are there", "--map FROM=TO"),

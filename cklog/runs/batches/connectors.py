@@ -29,7 +29,8 @@ from cklog.runs.batches.judge import (
     has_state_ids,
     names_states,
 )
-from cklog.runs.batches.offsets import Ends, InputFile, SourceKind, SourceRange, kind_of, log_offset, source_ranges
+from cklog.runs.batches.offsets import Ends, InputFile, SourceRange, kind_of, log_offset, source_ranges
+from cklog.runs.batches.positions import position_facts
 
 _EXAMPLES = 3
 _PLACES = 8
@@ -58,7 +59,7 @@ def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[Sour
             made[0] = _with_files(parser, log, made[0])
             facts += _judge_file_source(log, made[0])
         else:
-            facts += map(Fact, _first_offset_findings(parser, key, kind))
+            facts += position_facts(parser, logs, key, kind)
         ranges += made
     return tuple(ranges), facts
 
@@ -91,20 +92,6 @@ def _read_twice(folder: str, twin: str) -> Finding:
         "join with itself does, nothing is missing; else the restart fails: put the folder back from a backup."
     )
     return file_finding("missing-source-log", "warning", folder, message)
-
-
-def _first_offset_findings(parser: OffersBatches, key: str, kind: SourceKind) -> Iterable[Finding]:
-    """Report what is wrong with the file that says where a source began, which only keeps that."""
-    then = "The restart fails, or the source takes another beginning. Put the file back from a backup."
-    read = parser.first_offset(key, verify=True)
-    if read is None:
-        listing = parser.source_listing(key)
-        if kind != "other" or 0 in listing.orphans:
-            path = f"{listing.folder}/0"
-            yield file_finding("missing-source-log", "warning", path, f"{path} is missing. {then}")
-        return
-    yield from (fact.finding for fact in flaw_facts(read, "error", then, stops=True))
-    yield from checksum_findings([read])
 
 
 def log_facts(log: FileLog, gap: str, then: str, stops: bool) -> Iterable[Fact]:

@@ -171,7 +171,7 @@ def plan_of(
         inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),
         rolled_back=rolled_back,
         stores=tuple(state.rows(judged.batch)),
-        unjudged="; ".join(filter(None, (asked.logs.not_judged, judged.unjudged))),
+        unjudged="; ".join(filter(None, (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts)))),
         lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
         remove=() if blocked else parser.with_checksums(removed),
         remove_folders=() if blocked else tuple(sorted(folders)),
@@ -226,6 +226,12 @@ def _folders_of_batches(parser: OffersBatches, logs: MetadataLogs, state: Stored
     """
     found = {path: parser.files_below(path) for path in (logs.offset_log.folder, logs.commit_log.folder, state.folder)}
     return {path: files for path, files in found.items() if files}
+
+
+def _unjudged_sources(facts: Iterable[Fact]) -> Iterable[str]:
+    """Say which folders of sources were not judged."""
+    found = [fact.finding.subject for fact in facts if fact.finding.id == "unjudged-source"]
+    return [f"what a source reads of {path} is not known" for path in found[:1]]
 
 
 def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable[str]:
