@@ -18,7 +18,7 @@ from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
 from cklog.inputs.offers import Parser
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
-from cklog.kinds.enclosing import enclosing_run
+from cklog.kinds.enclosing import enclosing_run, run_with_neighbours
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import ChosenRun, choose, holds_run, kind_of, logs_below, runs_of
 from cklog.local_files import text_name
@@ -80,11 +80,12 @@ class Run(AbstractContextManager["Run"]):
     @cached_property
     def _root(self) -> Root:
         """The folder that PATH names, or the run's, if PATH is only a part of a run."""
-        found = None if self._options.run else enclosing_run(self._asked, self._options.source)
-        if found is None:
-            return self._asked
-        root, note = found
-        self.spoken.append(note)
+        root = self._asked
+        for look in (enclosing_run, run_with_neighbours):
+            found = None if self._options.run else look(root, self._options.source)
+            if found is not None:
+                root, note = found
+                self.spoken.append(note)
         return root
 
     @cached_property

@@ -8,6 +8,7 @@ it: changelogs with the stores that they restore.
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -20,11 +21,15 @@ from cklog.sweep.asking import Problem, told_problem
 
 
 class Place(NamedTuple):
-    """A folder below a root that is asked for its line; `problem`: why nobody could tell what lies there."""
+    """A folder below a root that is asked for its line; `problem`: why nobody could tell what lies there.
+
+    `read_from` is the folder that is read for it, None: that one alone.
+    """
 
     folder: str
     format: str
     problem: Problem | None = None
+    read_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,11 @@ def places_below(root: Root, source: str = "") -> list[Place]:
     beside = [name for name in found if parsers[name].reads_beside]
     for name in beside:
         _join(found, name, parsers[name].reads_beside)
-    places += [Place(folder, name) for name, folders in found.items() for folder in folders]
+    for name, folders in found.items():
+        beside = Counter(map(posixpath.dirname, folders))
+        for folder in folders:
+            alone = beside[posixpath.dirname(folder)] == 1
+            places.append(Place(folder, name, None, parsers[name].read_from(root, folder) if alone else None))
     places += _unread_places(root, [place.folder for place in places])
     return sorted(places, key=lambda place: (place.folder, place.format))
 

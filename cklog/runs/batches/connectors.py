@@ -2,11 +2,6 @@
 
 Read off Spark 4.3 by damaging copies: a restart reads a file source's log from its newest compact file on, and stops
 if one of those files is missing or cut. An input file that is gone it takes for no data.
-
-What is wrong with the log of a Spark query's file sink, and folders whose log is lost.
-
-Read off Spark 4.3 by damaging copies: a file sink skips every batch up to the newest in its log, whatever the batch
-holds now; a log that lost files it does not notice, but readers miss what they listed.
 """
 
 from __future__ import annotations
@@ -15,9 +10,9 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise, takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
-from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
+from cklog.inputs.batches import FileLog, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import agreeing, first_few, many
@@ -26,8 +21,6 @@ from cklog.runs.batches.judge import (
     checksum_findings,
     file_finding,
     flaw_facts,
-    has_state_ids,
-    names_states,
 )
 from cklog.runs.batches.offsets import Ends, InputFile, SourceRange, kind_of, log_offset, source_ranges
 from cklog.runs.batches.positions import position_facts
@@ -199,188 +192,3 @@ def _files_finding(id: str, severity: Severity, source: SourceRange, files: list
 
 def _file_names(files: list[InputFile]) -> str:
     return first_few([file.path for file in files], _EXAMPLES)
-
-
-_SINK_LOG = "_spark_metadata"
-_NO_STATE_IDS = (
-    "With state checkpoint format 2 a commit needs the ids of the states that its tasks wrote; a sink that skips a "
-    "batch runs no task, and there are none."
-)
-
-
-class JudgedSink(NamedTuple):
-    """What is known of the query's file sink.
-
-    Attributes
-    ----------
-    folder : None if no single one is known
-    newest : the newest batch in its log, once `remove` is gone; -1 for none
-    facts : what is wrong with the log
-    remove : files of the log that a restart, on a copy, must not find
-    stuck : batches would have to leave the log and cannot, so that the sink would skip them
-    """
-
-    folder: str | None
-    newest: int
-    facts: list[Fact]
-    remove: tuple[str, ...] = ()
-    stuck: bool = False
-
-
-def judge_sink(
-    parser: OffersBatches, logs: MetadataLogs, sources: Iterable[SourceRange], goes_back: bool, is_today: bool
-) -> JudgedSink:
-    """Find the folder of the file sink and judge its log against plans and commits.
-
-    `sources` are read by the query, so that their folders are no sinks; `goes_back`: later batches than those in `logs`
-    are removed, of the sink's log too; `is_today`: nothing later was left out of the question.
-    """
-    sinks = parser.sinks()
-    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
-    if len(sinks) == 1:
-        log = parser.sink_log(sinks[0])
-        if goes_back:
-            return _sink_that_goes_back(sinks[0], log.listing, logs.committed)
-        removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
-        lost = _lost_without(parser, sinks[0], removed) if with_ids and removed else None
-        facts = [*_judge_sink_log(log, logs, with_ids, removed, lost)]
-        if not is_today:  # of an older line the sink is ahead, and that is no damage
-            facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
-        stops = any(fact.stops for fact in facts)
-        return JudgedSink(sinks[0], log.listing.newest, facts, removed if stops and lost is None else ())
-    unseen = [Fact(_unseen_sink(logs, sinks))] if with_ids and logs.planned > logs.committed and not goes_back else []
-    if sinks or logs.committed < 0:
-        return JudgedSink(None, -1, unseen)
-    read_from: set[str] = set()
-    for source in sources:
-        read_from |= {posixpath.basename(posixpath.dirname(file.path)) for file in source.files}
-    bare = [folder for folder in parser.bare_sinks() if folder not in read_from]
-    return JudgedSink(None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
-
-
-def _entries_after(listing: LogListing, batch: int) -> tuple[str, ...]:
-    """Return the files of a log for later batches."""
-    return tuple(entry.path for number, entry in sorted(listing.files.items()) if number > batch)
-
-
-def _lost_without(parser: OffersBatches, folder: str, removed: tuple[str, ...]) -> int | None:
-    """Return the first batch that a sink's log lists no more once files are removed; None: it loses none of them.
-
-    A compact file holds all batches before, which their own files then must list: readers need them, and so does the
-    sink when it writes that compact file again.
-    """
-    log = parser.sink_log(folder, everything=True)
-    left = {n: read for n, read in log.reads.items() if read.path not in removed}
-    if all(n in left for n in log.listing.compacts):
-        return None
-    whole = {n for n, read in left.items() if read.flaw is None}
-    base = max(whole & log.listing.compacts, default=0)
-    first = min(n for n, read in log.reads.items() if read.path in removed)
-    return next((n for n in range(base, first) if n not in whole), None)
-
-
-def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> JudgedSink:
-    """Say which files a sink's log loses when the query goes back to `batch`, if it can do without them.
-
-    A compact file holds all batches before: what is left must be whole without it.
-    """
-    kept = [number for number in listing.files if number <= batch]
-    base = max((number for number in listing.compacts if number <= batch), default=0)
-    gone = sorted(set(range(base, batch + 1)) - set(kept))
-    remove = _entries_after(listing, batch)
-    if not remove or not gone:
-        return JudgedSink(folder, max(kept, default=-1), [], remove)
-    message = (
-        f"{listing.folder} cannot lose the batches after {batch}: {listing.folder}/{gone[0]} is no longer there, only "
-        f"a later file lists its results. So the sink would skip every batch up to {listing.newest}, and what they "
-        f"read now would be lost. Let the query write to a new folder, whose {_SINK_LOG} holds one file, "
-        f"{batch}.compact with the line v1: without it, the query fails when it compacts that log. The results of "
-        f"batches up to {batch} are here."
-    )
-    fact = Fact(file_finding("sink-log-ahead", "error", f"{listing.folder}/{listing.newest}", message))
-    return JudgedSink(folder, listing.newest, [fact], stuck=True)
-
-
-def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
-    """Report that a restart may fail for good because of a sink that was not looked at, or is one of several."""
-    which = f"which of {', '.join(sinks)} is the query's is not known" if sinks else "no sink is below PATH"
-    message = (
-        f"Whether a file sink has batch {logs.planned} already was not looked at: {which}. {_NO_STATE_IDS} If it has, "
-        f"no restart succeeds before {_SINK_LOG}/{logs.planned} is removed there, on a copy. Give as PATH the folder "
-        "that holds both the checkpoint and what the sink writes to. Other sinks are not concerned."
-    )
-    return file_finding("unchecked-sink", "warning", f"{logs.prefix}offsets/{logs.planned}", message)
-
-
-def _lost_log(folder: str) -> Finding:
-    """Report a folder that looks written to by a file sink, but has no log."""
-    message = (
-        f"{folder} holds part files and no {_SINK_LOG}. If the query's file sink wrote them, its log is lost: a "
-        "restart goes on, and the earlier results are no longer listed, so readers lose them. Put the log back from a "
-        "backup."
-    )
-    return file_finding("sink-log-behind", "error", f"{folder}/{_SINK_LOG}", message)
-
-
-def _judge_sink_log(
-    log: FileLog, logs: MetadataLogs, with_ids: bool, removed: tuple[str, ...], lost: int | None
-) -> Iterable[Fact]:
-    """Judge the files of a sink's log, and where it ends against the newest commit.
-
-    `with_ids`: commits name the states that batches leave; `removed` are the files for the batch that a restart runs
-    and later ones, without which batch `lost` would be listed no more.
-    """
-    then = (
-        "A restart goes on, but whoever reads the results by this log fails or misses what it listed. "
-        "Put it back from a backup, or list the part files of that batch again by hand."
-    )
-    yield from log_facts(log, "sink-log-behind", then, stops=False)
-    newest, path, committed = log.listing.newest, log.listing.folder, logs.committed
-    if newest < committed:
-        message = f"{path} ends at batch {newest}, but batch {committed} is committed. {then}"
-        yield Fact(file_finding("sink-log-behind", "error", path, message))
-    elif newest > committed:
-        place = f"{path}/{newest}"
-        if with_ids and newest == logs.planned:
-            yield Fact(_never_committed(path, logs, removed, lost), stops=True)
-        else:
-            ahead = _log_ahead(place, newest, logs.planned, committed)
-            yield Fact(ahead, stops=with_ids and newest > logs.planned)
-
-
-def _never_committed(folder: str, logs: MetadataLogs, entries: tuple[str, ...], lost: int | None) -> Finding:
-    """Report the batch in flight, which the sink has in `entries` and which can never be committed.
-
-    Read off Spark 4.3: `assertion failed: CheckpointInfo length: 0`; with the sink's entry removed it restarts.
-    """
-    newest, entry = logs.planned, " and ".join(entries)
-    repair = (
-        f"On a copy remove {entry} with its checksum: then batch {newest} runs again and is written anew; the part "
-        "files that it left are listed no more."
-    )
-    if lost is not None:
-        repair = (
-            f"{entry} cannot simply be removed: the results of batch {lost} are listed nowhere else, since "
-            f"{folder}/{lost} is not there whole. Put the earlier files of the log back from a backup first."
-        )
-    message = (
-        f"{entries[-1]} is there, though {logs.commit_log.folder}/{newest} is not. {_NO_STATE_IDS} Every restart "
-        f"fails (CheckpointInfo length: 0). {repair}"
-    )
-    return file_finding("sink-log-ahead", "error", entries[-1], message)
-
-
-def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:
-    """Report a sink's log that has a batch without a commit: the one in flight, or one that nobody planned."""
-    if newest <= planned:
-        then = "skips it" if newest == planned else f"a restart does not run it, but batch {planned}"
-        message = f"{path} is there, though commits/{newest} is not: the sink has batch {newest} and {then}."
-        return file_finding("sink-log-ahead", "info", path, message)
-    afresh = "" if planned > committed else f"batch {committed + 1} is planned afresh and "
-    message = (
-        f"The sink's log reaches batch {newest}, the checkpoint only batch {max(planned, committed)}: {afresh}the sink "
-        f"skips every batch up to {newest}, so what they read now is lost. Another query wrote here, or offsets were "
-        "removed: use the checkpoint that belongs to this folder, or on a copy remove the sink's log files above the "
-        "line."
-    )
-    return file_finding("sink-log-ahead", "error", path, message)

@@ -22,6 +22,7 @@ from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.batches.offsets import records_between
@@ -103,7 +104,7 @@ class BatchLog:
     def _draft(self, command: str, plan: BatchPlan, question: Question) -> Draft[RecoveryLine]:
         return Draft(
             command,
-            line_of(plan, chosen=bool(question.at)),
+            line_of(plan, chosen=bool(question.at), tables=bool(question.sinks)),
             plan.findings,
             plan.inputs,
             unrecoverable=plan.committed < 0 or plan.unreachable,
@@ -111,8 +112,11 @@ class BatchLog:
         )
 
 
-def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
-    """Return a plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
+def line_of(plan: BatchPlan, chosen: bool = False, tables: bool = False) -> RecoveryLine:
+    """Return a plan as a recovery line of one subtask; `details` keep what only a micro-batch run has.
+
+    `tables`: the tables that the query writes are known, so that it has no file sink.
+    """
     time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
     state: Any = "initial" if plan.committed < 0 else "stored"
     details = {
@@ -153,11 +157,14 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
         domino=False,
         notes=plan.notes,
         details=details,
-        runs=(_run_action(plan),),
+        runs=(_run_action(plan, () if tables or plan.sink is not None else (_UNSEEN_SINK,)),),
     )
 
 
-def _run_action(plan: BatchPlan) -> RunAction:
+_UNSEEN_SINK = Unchecked("sink", QUERY, "the log of a file sink, if the query has one, agrees with this line")
+
+
+def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
     """What to do about the query: a restart is the query's own program; going back removes files first, on a copy."""
     to_repair = plan.fails or plan.skips or bool(plan.remove)
     times = {b.batch: b.time for b in plan.batches}
@@ -184,6 +191,7 @@ def _run_action(plan: BatchPlan) -> RunAction:
         reads_more=bool(plan.lost_plans) or (plan.planned is not None and None in known),
         lost=None if plan.fails or plan.skips else 0,
         doubled=None if plan.lost_plans or (plan.sink_has_planned is None and plan.planned is not None) else 0,
+        unchecked=unchecked,
     )
 
 

@@ -16,7 +16,8 @@ from cklog.inputs.batches import Batch, MetadataLogs, StateStoreRow, StoredState
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
-from cklog.runs.batches.connectors import judge_sink, judge_sources, sources_reach
+from cklog.runs.batches.connectors import judge_sources, sources_reach
+from cklog.runs.batches.file_sink import judge_sink
 from cklog.runs.batches.judge import (
     Fact,
     back_to,
@@ -237,7 +238,7 @@ def _unjudged_sources(facts: Iterable[Fact]) -> Iterable[str]:
 def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable[str]:
     """Say what cannot be known of a plan."""
     if not sink_known:
-        yield "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
+        yield "The sink is not known: the checkpoint does not name it, and no single file sink's log was found near it."
     if as_of is not None and committed >= 0:
         yield f"Commits carry no time: at that moment batch {committed} may still have been running."
 
