@@ -138,7 +138,8 @@ class MetadataLogs:
     """Everything in `metadata`, `offsets/` and `commits/`, which lie below the folder `prefix` ("" or "name/").
 
     `metadata` is the query's id, None if there is no such file; `offsets` and `commits` are by batch. `linked` are
-    folders of logs, those of sources and sinks too, that are links and were not followed.
+    folders of logs, those of sources and sinks too, that are links and were not followed. `asynchronous`: progress is
+    tracked asynchronously, so that batches leave nothing between those that are here.
     """
 
     prefix: str
@@ -148,6 +149,12 @@ class MetadataLogs:
     offsets: Mapping[int, FileRead[BatchOffsets]]
     commits: Mapping[int, FileRead[BatchCommit]]
     linked: tuple[str, ...] = ()
+    asynchronous: bool = False
+
+    def before(self, batch: int) -> int:
+        """Return the batch whose plan says where another starts: the one before, or the one before that is here."""
+        found = (n for n in self.offsets if n < batch) if self.asynchronous else ()
+        return max(found, default=batch - 1)
 
     @property
     def planned(self) -> int:
@@ -168,7 +175,8 @@ class MetadataLogs:
         """Say which files that a restart reads were not judged; "" for none."""
         needed = [
             self.metadata,
-            *(self.offsets.get(self.planned - k) for k in (0, 1)),
+            self.offsets.get(self.planned),
+            self.offsets.get(self.before(self.planned)),
             self.commits.get(self.committed),
         ]
         reads = (read for read in needed if read is not None)
@@ -201,6 +209,21 @@ class MetadataLogs:
             time=plan.time if plan is not None else None,
             watermark=plan.watermark if plan is not None else None,
         )
+
+
+def is_asynchronous(logs: MetadataLogs) -> bool:
+    """Return whether both logs of a query without state leave out the same batches.
+
+    So does asynchronous progress tracking, which only takes queries without state. One batch that is missing from both
+    logs may as well be damage.
+    """
+    plans, done = sorted(logs.offsets), logs.commits.keys()
+    if not plans or not done or any(read.value is not None and read.value.ids for read in logs.commits.values()):
+        return False
+    left_out = plans[-1] - plans[0] + 1 - len(plans)
+    same = {n for n in plans[:-1] if n >= min(done)} <= done <= {*plans}
+    orphans = {*logs.offset_log.orphans, *logs.commit_log.orphans}
+    return left_out > 1 and same and not any(plans[0] < n < plans[-1] for n in orphans)
 
 
 class StateOperator(NamedTuple):

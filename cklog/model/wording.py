@@ -15,11 +15,17 @@ def many(count: int, noun: str, verb: str = "", grouped: bool = False) -> str:
     >>> many(1, "channel", "have"), many(2, "channel", "have"), many(1, "file", "lie")
     ('1 channel has', '2 channels have', '1 file lies')
     """
-    many_of_it = (
-        f"{noun[:-1]}ies" if noun.endswith(("ry", "py")) else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    )
-    words = [f"{count:,}" if grouped else str(count), noun if count == 1 else many_of_it]
+    words = [f"{count:,}" if grouped else str(count), noun if count == 1 else plural_of(noun)]
     return " ".join([*words, agreeing(count, verb)] if verb else words)
+
+
+def plural_of(noun: str) -> str:
+    """Return a noun in the plural.
+
+    >>> plural_of("batch"), plural_of("entry"), plural_of("log")
+    ('batches', 'entries', 'logs')
+    """
+    return f"{noun[:-1]}ies" if noun.endswith(("ry", "py")) else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
 def agreeing(count: int, verb: str) -> str:
@@ -34,10 +40,10 @@ def agreeing(count: int, verb: str) -> str:
 def numbered(noun: str, first: int, last: int, verb: str = "") -> str:
     """Return a noun with its number, or with the first and the last of several, and a verb given in the plural.
 
-    >>> numbered("message", 3, 3, "were"), numbered("offset", 2, 5)
-    ('message 3 was', 'offsets 2 to 5')
+    >>> numbered("message", 3, 3, "were"), numbered("offset", 2, 5), numbered("batch", 1, 2)
+    ('message 3 was', 'offsets 2 to 5', 'batches 1 to 2')
     """
-    words = f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+    words = f"{noun} {first}" if first == last else f"{plural_of(noun)} {first} to {last}"
     return f"{words} {agreeing(last - first + 1, verb)}" if verb else words
 
 

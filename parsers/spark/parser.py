@@ -12,13 +12,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound
-from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs
+from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs, is_asynchronous
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.findings import Finding, InputUsed
@@ -116,7 +117,7 @@ class SparkCheckpoint(Format):
         by_path = {entry.path: entry for entry in self._entries}
         entry = by_path.get(f"{self._prefix}metadata")
         side = by_path.get(f"{self._prefix}.metadata.crc")
-        return MetadataLogs(
+        logs = MetadataLogs(
             prefix=self._prefix,
             metadata=read(self._root, entry, decode_metadata, side) if entry is not None else None,
             offset_log=offsets,
@@ -125,6 +126,7 @@ class SparkCheckpoint(Format):
             commits=self._read_all(commits, decode_commit),
             linked=tuple(path for path in sorted(self._root.unfollowed()) if self._is_log(path)),
         )
+        return replace(logs, asynchronous=not self.has_state and not self.sinks() and is_asynchronous(logs))
 
     def _is_log(self, path: str) -> bool:
         """Return whether a folder holds one of the query's logs, or several: a source's, or a sink's beside it."""

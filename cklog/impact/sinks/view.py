@@ -19,6 +19,7 @@ from cklog.model.wording import first_few
 from cklog.render.view import View, cut_section
 
 WHY: Mapping[str, str] = {
+    "async-progress": "only some batches are logged: later ones may have run, and what they read is read again",
     "in-flight": "planned and not committed: it is run again, with its stored range",
     "planned-afresh": "planned and not committed, and its plan is gone: it is planned anew, perhaps with another range",
     "by-batch-number": "it is run again, and a sink that has its number drops it",

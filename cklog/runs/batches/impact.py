@@ -9,6 +9,7 @@ missing before the newest plan, only the newest plan is run again, and none of t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
 from cklog.impact.sinks.model import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
@@ -53,7 +54,7 @@ def batch_impact(
         result,
         plan.findings,
         plan.inputs,
-        unrecoverable=plan.committed < 0 or plan.unreachable,
+        unrecoverable=(plan.committed < 0 and not plan.begins) or plan.unreachable,
         indeterminate=bool(plan.unjudged),
     )
 
@@ -80,10 +81,14 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
     first, planned = plan.committed + 1, plan.planned
     if _goes_back(plan, top):
         yield from _undone(plan, files, first, top)
-    elif planned is not None:
+    elif planned is not None and not plan.asynchronous:
         if planned > first:
             yield _batches(plan, "", "may-be-missing", first, planned, "not-run-again")
         yield from _in_flight(plan, files, planned)
+    if plan.asynchronous:
+        yield replace(
+            _batches(plan, "", "may-be-doubled", first, first, "async-progress"), to=None, most=None, count=None
+        )
     for batch in plan.lost_plans:
         yield _batches(plan, "", "may-be-doubled", batch, batch + 1, "planned-afresh")
     if files is not None:
@@ -152,7 +157,7 @@ def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundL
     base = [_input(plan, logs, back), _state(plan)]
     if files is None:
         yield guarantee_of(sink, ANY, [*base, GuaranteeEvidence("output", None, "unknown-sink")])
-        drops = None if back or plan.lost_plans else True
+        drops = None if back or plan.lost_plans or plan.asynchronous else True
         yield guarantee_of(sink, BY_BATCH, [*base, GuaranteeEvidence("output", drops, "drops-batch-numbers")])
         return
     whole = not files.lacking and plan.committed <= files.newest <= top

@@ -3,7 +3,8 @@
 Let o be the newest offsets file and c the newest commit. Read off Spark 4.3 by damaging copies and restarting them:
 a restart reads `metadata`, offsets/o, offsets/o-1 (also if o = c) and commits/c, and stops if one of them is missing or
 cannot be read. Older ones it does not look at. With o > c+1 it runs batch o alone and never the batches
-between; with o < c it runs batch o again and stops when it commits.
+between; with o < c it runs batch o again and stops when it commits. Where progress is tracked asynchronously, the plan
+before o that is here stands for offsets/o-1, and batch o reads on from there.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from cklog.errors import NotFound
-from cklog.inputs.batches import FileRead, LogListing, MetadataLogs
+from cklog.inputs.batches import FileRead, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED, UNREAD
-from cklog.model.wording import many, numbered
+from cklog.model.wording import many
+from cklog.runs.batches.gaps import asynchronous_finding, gap_findings
 from cklog.runs.batches.offsets import kind_of, went_back
 
 _COPY = "on a copy of the checkpoint"
@@ -122,14 +124,17 @@ def _judge_metadata(logs: MetadataLogs) -> Iterable[Fact]:
 
 def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
     """Judge plans that cannot be read or are missing."""
-    o, folder = logs.planned, logs.offset_log.folder
+    o, before, folder = logs.planned, logs.before(logs.planned), logs.offset_log.folder
     for n, read in sorted(logs.offsets.items()):
-        needed = n in (o, o - 1)
+        needed = n in (o, before)
         yield from flaw_facts(read, "error" if needed else "warning", _without_offsets(n, logs), needed)
-    if o > 0 and o - 1 not in logs.offsets:
-        message = f"{folder}/{o - 1} is missing. {_without_offsets(o - 1, logs)}"
-        yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{o - 1}", message), stops=True)
-    yield from map(Fact, _gap_findings(logs.offset_log, logs.offsets, o - 1))
+    if o > 0 and before not in logs.offsets:
+        message = f"{folder}/{before} is missing. {_without_offsets(before, logs)}"
+        yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{before}", message), stops=True)
+    if logs.asynchronous:
+        yield Fact(asynchronous_finding(logs))
+    else:
+        yield from map(Fact, gap_findings(logs.offset_log, logs.offsets, before))
     for n in logs.offset_log.orphans:
         if n > o:
             message = (
@@ -137,13 +142,6 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
                 "with another range: a sink that is not idempotent may get part of it twice."
             )
             yield Fact(file_finding("missing-batch-file", "warning", f"{folder}/{n}", message))
-
-
-_SPARSE = (
-    " Only a query that tracks its progress asynchronously leaves batches out, and restarts: it then reads all behind "
-    "the last batch that both logs have as one, and a sink that is not idempotent gets part of it twice."
-)
-"""Read off Spark: with `asyncProgressTrackingEnabled` the logs need not be contiguous, and nothing in them says so."""
 
 
 def _without_offsets(n: int, logs: MetadataLogs) -> str:
@@ -157,13 +155,12 @@ def _without_offsets(n: int, logs: MetadataLogs) -> str:
     if n == o:
         return (
             f"The restart fails. To go on, {_COPY} remove it and its .crc: batch {n} is then planned afresh from the "
-            f"end of batch {n - 1}, and a sink that is not idempotent may get part of it twice."
+            f"end of batch {logs.before(n)}, and a sink that is not idempotent may get part of it twice."
         )
-    if n == o - 1:
-        sparse = "" if n in logs.commits else _SPARSE
+    if n == logs.before(o):
         return (
             f"The restart fails, because batch {o} starts where batch {n} ends. Put it back from a backup"
-            f"{_or_go_back(logs)}.{sparse}"
+            f"{_or_go_back(logs)}."
         )
     return f"A restart does not read it; batch {n} is no target to go back to."
 
@@ -174,23 +171,14 @@ def _or_go_back(logs: MetadataLogs) -> str:
     return "" if back is None else f", or go back: --at query/0={back} tells how"
 
 
-def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterable[Finding]:
-    """Yield missing files between others, but for `below` itself and above, which have findings of their own."""
-    for before, after in pairwise(sorted(present)):
-        last = min(after, below) - 1
-        if last > before:
-            which = numbered("batch", before + 1, last, "are")
-            message = f"{log.folder}: {which} missing between {before} and {after}. A restart reads none of it."
-            yield file_finding("batch-gap", "warning", f"{log.folder}/{before + 1}", message)
-
-
 def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
     """Judge commits that cannot be read or are missing."""
     newest, folder = max(logs.commits, default=-1), logs.commit_log.folder
     for n, read in sorted(logs.commits.items()):
         then = _without_commit(n, logs) if n == newest else "A restart does not read it."
         yield from flaw_facts(read, "error" if n == newest else "warning", then, n == newest)
-    yield from map(Fact, _gap_findings(logs.commit_log, logs.commits, newest))
+    if not logs.asynchronous:
+        yield from map(Fact, gap_findings(logs.commit_log, logs.commits, newest))
     for n in logs.commit_log.orphans:
         if n > newest:
             message = (
@@ -234,7 +222,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         message = f"{commits}/{c} is there, but no offsets above {o}. {then}"
         yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
     first = max(c + 1, min(logs.offsets, default=0))
-    if o > first:
+    if o > first and not (logs.asynchronous and logs.before(o) == c):
         which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
         message = (
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
@@ -256,9 +244,9 @@ def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
     """Judge batches next to each other: they must name the same sources, and no source may go back."""
     for before, n in pairwise(sorted(logs.offsets)):
         start, end = logs.ends(before), logs.ends(n)
-        if n != before + 1 or start is None or end is None:
+        if before != logs.before(n) or start is None or end is None:
             continue
-        path, needed = logs.offsets[n].path, n >= logs.planned - 1
+        path, needed = logs.offsets[n].path, n >= logs.before(logs.planned)
         severity: Severity = "error" if needed else "warning"
         if start.keys() != end.keys():
             message = f"{path} names {many(len(end), 'source')}, the batch before {len(start)}."
@@ -326,7 +314,7 @@ def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
     if not lacking:
         if way_back(logs, at) is not None:
             return []
-        lacking = [f"{logs.offset_log.folder}/{at - 1}"]
+        lacking = [f"{logs.offset_log.folder}/{logs.before(at)}"]
         why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither is there whole"
     message = f"No way back to batch {at}: {why}. The newest whole one before is taken."
     return [Fact(file_finding("unreachable-batch", "error", lacking[0], message))]
@@ -353,7 +341,7 @@ def way_back(logs: MetadataLogs, batch: int) -> Literal["afresh", "again"] | Non
     read = logs.commits.get(batch)
     if read is None or read.flaw is not None or logs.ends(batch) is None:
         return None
-    if batch == 0 or logs.ends(batch - 1) is not None:
+    if batch == 0 or logs.ends(logs.before(batch)) is not None:
         return "afresh"
     return "again" if logs.ends(batch + 1) is not None else None
 

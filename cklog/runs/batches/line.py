@@ -107,7 +107,7 @@ class BatchLog:
             line_of(plan, chosen=bool(question.at), tables=bool(question.sinks)),
             plan.findings,
             plan.inputs,
-            unrecoverable=plan.committed < 0 or plan.unreachable,
+            unrecoverable=(plan.committed < 0 and not plan.begins) or plan.unreachable,
             indeterminate=bool(plan.unjudged),
         )
 
@@ -176,7 +176,7 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         run=plan.query_id or "",
         action=action_of(
             bool(plan.unjudged),
-            nothing=plan.committed < 0 and not to_repair,
+            nothing=plan.committed < 0 and not plan.begins and not to_repair,
             repair=to_repair,
             older=plan.unreachable,
         ),
@@ -188,11 +188,17 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         command=removal_command(plan.remove, plan.remove_folders),
         note=_note(plan),
         read_again=sum(n for n in known if n is not None),
-        reads_more=bool(plan.lost_plans) or (plan.planned is not None and None in known),
+        reads_more=bool(plan.lost_plans) or plan.asynchronous or (plan.planned is not None and None in known),
         lost=None if plan.fails or plan.skips else 0,
-        doubled=None if plan.lost_plans or (plan.sink_has_planned is None and plan.planned is not None) else 0,
+        doubled=None if _may_double(plan) else 0,
         unchecked=unchecked,
     )
+
+
+def _may_double(plan: BatchPlan) -> bool:
+    """Whether nobody knows if a sink gets results again that it has."""
+    unknown_sink = plan.sink_has_planned is None and plan.planned is not None
+    return bool(plan.lost_plans) or plan.asynchronous or unknown_sink
 
 
 _MOST_REMOVED = 100
@@ -227,12 +233,15 @@ def _note(plan: BatchPlan) -> str:
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
     if plan.fails or plan.skips:
         return "the findings say what to mend before the query is started again"
-    stateless = "; it must be one that keeps no state: no state folder is here" if not plan.stores else ""
+    bare = not plan.stores and plan.committed >= 0  # before the first commit there need not be any state
+    stateless = "; it must be one that keeps no state: no state folder is here" if bare else ""
     return f"start the query's own program again, with this checkpointLocation{stateless}"
 
 
 def _lead(plan: BatchPlan, chosen: bool) -> str:
     initial = "there is no recovery point but the initial state."
+    if plan.begins:
+        return "The query was stopped in its first batch: nothing was committed, and nothing is lost."
     if plan.committed < 0:
         why = "The query can go back to no committed batch" if plan.rolled_back else "No batch is committed"
         return f"{why}: {initial}"

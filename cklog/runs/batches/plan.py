@@ -28,7 +28,7 @@ from cklog.runs.batches.judge import (
     judge_target,
     sorted_findings,
 )
-from cklog.runs.batches.offsets import SourceRange
+from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.state_line import (
     broken_facts,
     chain_note,
@@ -53,7 +53,9 @@ class BatchPlan:
     state stores; `unjudged` why nothing can be said of the state, or of a log, "" if all was judged; `remove` the files
     below PATH that going back to `committed` removes, on a copy; `remove_folders` the folders among them that go whole;
     `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading
-    the state of `committed` reads, None if that is not known.
+    the state of `committed` reads, None if that is not known. `asynchronous`: progress is tracked asynchronously, so
+    that batches after those that are here may have run. `begins`: the query was stopped in its first batch, so that
+    nothing is lost.
     """
 
     query_id: str | None
@@ -77,6 +79,8 @@ class BatchPlan:
     removed_to: int | None = None
     state_bytes: int | None = None
     skips: bool = False
+    asynchronous: bool = False
+    begins: bool = False
 
     @property
     def unreachable(self) -> bool:
@@ -156,6 +160,7 @@ def plan_of(
         blocked=blocked,
         sink=sink.folder,
         tables=tables,
+        asynchronous=logs.asynchronous,
     )
     return BatchPlan(
         query_id=logs.metadata.value if logs.metadata is not None else None,
@@ -179,7 +184,18 @@ def plan_of(
         removed_to=removed_to,
         state_bytes=judged.bytes,
         skips=any(fact.skips for fact in lasting),
+        asynchronous=logs.asynchronous,
+        begins=not fails and removed_to is None and sink.newest <= 0 and _begins(parser, logs, state),
     )
+
+
+def _begins(parser: OffersBatches, logs: MetadataLogs, state: StoredState) -> bool:
+    """Return whether a query has planned its first batch and no other: nothing tells of a later one."""
+    if logs.planned != 0 or logs.committed >= 0 or logs.offset_log.orphans or state.later_files(0):
+        return False
+    ends = {key: log_offset(end) for key, end in (logs.ends(0) or {}).items()}
+    # a source's log has the files of a batch before its plan is written
+    return all(end is None or parser.source_listing(key).newest <= end + 1 for key, end in ends.items())
 
 
 def pieces_of(parser: OffersBatches) -> PiecesRead:
@@ -243,6 +259,9 @@ def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable
         yield f"Commits carry no time: at that moment batch {committed} may still have been running."
 
 
+_UNLOGGED = "Batches after it may have run without a record: a sink may get their results again."
+
+
 @dataclass(frozen=True, slots=True)
 class Restart:
     """What is known of a restart.
@@ -258,6 +277,7 @@ class Restart:
     blocked : going back to the line does not help before something else is mended
     sink : the folder of the file sink, None if it is not known
     tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
+    asynchronous : batches after those that are here may have run
     """
 
     committed: int
@@ -269,6 +289,7 @@ class Restart:
     blocked: bool
     sink: str | None
     tables: bool = False
+    asynchronous: bool = False
 
     def sentences(self) -> str:
         """Say what a restart does."""
@@ -295,10 +316,14 @@ class Restart:
         if planned is None:
             start = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
             nothing = "Then nothing" if self.removed_to is not None else "Nothing"
-            return [f"{nothing} is in flight. A restart plans batch {c + 1} afresh, {start}."]
+            unlogged = self.asynchronous and self.removed_to is None
+            flight = _UNLOGGED if unlogged else f"{nothing} is in flight."
+            return [f"{flight} A restart plans batch {c + 1} afresh, {start}."]
         then = "The restart then" if self.removed_to is not None else "A restart"
         said = [f"{then} runs batch {planned} again, with exactly its stored range, and goes on."]
-        if planned > c + 1:
+        if planned > c + 1 and self.asynchronous:
+            said.append(f"It reads as one batch what may have run as batches {c + 1} to {planned}, and after.")
+        elif planned > c + 1:
             which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
             said.append(f"It does not run {which}, for which there is no commit.")
         if self.sink_has_planned is None and not self.tables:

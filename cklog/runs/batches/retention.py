@@ -7,7 +7,7 @@ newer than the line is never proposed: a restart overwrites it, or it tells what
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,10 +127,16 @@ def _is_whole(b: Batch, by_number: Mapping[int, Batch], plan: BatchPlan) -> bool
 
     A restart also reads the offsets before the newest ones, which are those of the batch itself if one is in flight.
     """
-    before = by_number.get(b.batch - 1)
+    before = by_number.get(_before(b.batch, by_number, plan))
     starts = b.batch == 0 or (before is not None and before.offsets is not None)
     in_flight = b.batch == plan.committed and plan.planned is not None
     return b.committed and b.offsets is not None and (starts or in_flight)
+
+
+def _before(batch: int, numbers: Iterable[int], plan: BatchPlan) -> int:
+    """The batch whose plan says where another starts."""
+    found = (number for number in numbers if number < batch) if plan.asynchronous else ()
+    return max(found, default=batch - 1)
 
 
 def _has_state(chains: Chains | None, batch: int) -> bool:
@@ -151,7 +157,8 @@ def _pinned(known: Set[int], text: str) -> int:
 def _rows(root: Root, prefix: str, plan: BatchPlan, chains: Chains | None, targets: _Targets) -> Iterator[RetentionRow]:
     """Every file of the checkpoint; a checksum file goes with the file that it is of."""
     in_flight = plan.planned if plan.committed == targets.line else None
-    needs = _Needs(chains, targets, in_flight)
+    numbers = [b.batch for b in plan.batches]
+    needs = _Needs(chains, targets, in_flight, {batch: _before(batch, numbers, plan) for batch in targets.why})
     for entry in sorted(root.list(), key=lambda entry: _natural(entry.path)):
         if not entry.path.startswith(prefix):
             continue
@@ -192,9 +199,12 @@ def _natural(path: str) -> list[tuple[int, str]]:
 class _Needs:
     """The rule of a file, and the batch that needs it."""
 
-    def __init__(self, chains: Chains | None, targets: _Targets, in_flight: int | None) -> None:
+    def __init__(
+        self, chains: Chains | None, targets: _Targets, in_flight: int | None, before: Mapping[int, int]
+    ) -> None:
         self._targets = targets
         self._in_flight = in_flight
+        self._before = before
         self._logs = self._of_logs()
         self._state = {} if chains is None else self._of_state(chains)
         self._judged = {} if chains is None else _versions(chains)
@@ -234,7 +244,7 @@ class _Needs:
         """By batch, what needs its offsets: a restart after it, and one after the batch that follows."""
         found: dict[int, tuple[str, int]] = {}
         for batch, rule in self._targets.why.items():
-            for number in (batch, batch - 1):
+            for number in (batch, self._before[batch]):
                 _note(found, number, rule, batch)
         return found
 

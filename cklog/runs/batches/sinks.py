@@ -19,7 +19,7 @@ def batch_restart(plan: BatchPlan) -> Restart:
     """
     query = plan.query_id or ""
     planned = plan.planned
-    again = plan.committed if planned is None or _is_sparse(plan) else planned
+    again = plan.committed if planned is None or plan.asynchronous else planned
     times = {batch.batch: batch.time for batch in plan.batches}
     return Restart(
         line=plan.committed if planned is None else planned - 1,
@@ -29,12 +29,6 @@ def batch_restart(plan: BatchPlan) -> Restart:
         same_to=again,
         since=times.get(plan.committed + 1 if planned is None else planned),
     )
-
-
-def _is_sparse(plan: BatchPlan) -> bool:
-    """Whether batches are missing between others from both logs at once, as with asynchronous progress tracking."""
-    there = [one.batch for one in plan.batches if one.batch <= plan.committed or one.batch == plan.planned]
-    return bool(there) and len(there) < there[-1] - there[0] + 1
 
 
 def batch_line(plan: BatchPlan, plan_at: Callable[[int], BatchPlan], chosen: bool) -> AskedLine:

@@ -307,7 +307,7 @@ def state_notes(state: StoredState, judged: JudgedState) -> Iterator[str]:
     """Say what was judged, and what not."""
     if judged.unjudged:
         yield f"The state was not judged: {judged.unjudged}."
-    elif not state.is_here:
+    elif not state.is_here and state.needed:
         yield "There is no state folder: right for a query that keeps no state; any other cannot restart without it."
     elif not judged.broken and judged.needed:
         can = f"all {state.stores} stores can load version {judged.needed}"
