@@ -1,7 +1,8 @@
 """What a query reads of other jobs and writes for them, batch by batch, by its logs.
 
 A file source's own log numbers the files that it found; a file sink's log numbers its files by batch, and drops a batch
-that is not newer than its newest. A plan that is kept names what it reads, and its batch is written again as it was.
+that is not newer than its newest. A plan that is kept names what it reads, and its batch is written again as it was;
+one that is dropped has read nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cklog.inputs.feeds import Feeds, Input, Output, Point, Written
 from cklog.inputs.offers import OffersBatches
 from cklog.runs.batches.judge import way_back
 from cklog.runs.batches.offsets import kind_of, log_offset, source_ranges
-from cklog.runs.batches.plan import BatchPlan
+from cklog.runs.batches.plan import PLAN, BatchPlan
 from cklog.runs.batches.sinks import batch_restart
 from cklog.runs.batches.table_offsets import last_commit
 from cklog.sink_tables.fitting import NamedTable
@@ -46,6 +47,8 @@ def batch_feeds(
     streams = _table_inputs(logs)
     older = [n for n in sorted(logs.commits, reverse=True) if n < plan.committed and way_back(logs, n) is not None]
     kept = [(plan.committed, max(plan.committed, -1 if plan.planned is None else plan.planned), asked)]
+    if plan.planned is not None and plan.committed >= 0 and way_back(logs, plan.committed) == "afresh":
+        kept.append((plan.committed, plan.committed, ((QUERY, plan.committed), (PLAN, plan.committed))))
     kept += [(n, n + (way_back(logs, n) == "again"), ((QUERY, n),)) for n in older]
     points = []
     for committed, planned, at in kept[: most - 1]:
@@ -55,6 +58,7 @@ def batch_feeds(
         written = {o.name: Written(committed + 1, planned + 1, can_cut=cut(planned + 1)) for o, cut in outputs}
         written |= {one.output.name: one.written(committed + 1, planned + 1) for one in written_to}
         label = f"batch {committed}" if committed >= 0 else "the beginning"
+        label += f", the plan of batch {plan.planned} dropped" if len(at) > 1 else ""
         points.append(Point(label, at, read, written))
     names = _read(logs, -1, inputs, logged)
     begin = {output.name: Written(0) for output, _ in outputs}

@@ -26,7 +26,7 @@ from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.batches.offsets import records_between
-from cklog.runs.batches.plan import BatchPlan, plan_of
+from cklog.runs.batches.plan import PLAN, BatchPlan, plan_of
 from cklog.runs.batches.recovery import batch_works
 
 QUERY = "query"
@@ -95,11 +95,15 @@ class BatchLog:
         """Say what a restart does, as the question asks for it."""
         if question.failed:
             raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
-        batches = {_batch_of({name: number}) for name, number in question.at}
+        batches = {_batch_of({name: number}) for name, number in question.at if name != PLAN}
+        plans = {number for name, number in question.at if name == PLAN}
+        if plans - batches:
+            raise UsageError(f"--at {PLAN}: plans are dropped after the batch of {QUERY}/0", "give both the same batch")
         if len(batches) > 1:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
         at = batches.pop() if batches else None
-        return plan_of(self._parser, question.as_of, at, question.check_contents, tables=bool(question.sinks))
+        contents, tables = question.check_contents, bool(question.sinks)
+        return plan_of(self._parser, question.as_of, at, contents, tables, drop_plans=bool(plans))
 
     def _draft(self, command: str, plan: BatchPlan, question: Question) -> Draft[RecoveryLine]:
         return Draft(

@@ -38,6 +38,9 @@ from cklog.runs.batches.state_line import (
     state_notes,
 )
 
+PLAN = "plan/0"
+"""The plans of a query, as `--at` takes it beside the query: those of later batches are dropped."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
@@ -106,6 +109,7 @@ def plan_of(
     at: int | None = None,
     check_contents: bool = False,
     tables: bool = False,
+    drop_plans: bool = False,
 ) -> BatchPlan:
     """Find out what a restart does.
 
@@ -114,6 +118,7 @@ def plan_of(
     as_of : leave out batches planned after this time (ms since the epoch)
     at : plan to go back to this batch instead of the newest commit
     check_contents : check every block of state files that nothing else proves
+    drop_plans : with `at`, do not run a batch in flight again, but drop its plan
     tables : whether the query's sinks are tables, which are asked what they make of a batch that runs again
 
     Raises
@@ -121,7 +126,7 @@ def plan_of(
     NotFound : there is no batch `at`. Damage is a finding, never raised
     """
     everything = parser.logs()
-    asked = _batches_asked(everything, parser.has_state, as_of, at)
+    asked = _batches_asked(everything, parser.has_state, as_of, at, drop_plans)
     state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
     facts = [*asked.facts, *judge(asked.logs), *broken_facts(state, judged)]
@@ -213,7 +218,7 @@ def pieces_of(parser: OffersBatches) -> PiecesRead:
     return PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
 
 
-def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: int | None) -> _Asked:
+def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: int | None, drop_plans: bool) -> _Asked:
     """Leave out batches after `as_of`, then those after `at`, the batch to go back to."""
     facts = judge_empty(logs, has_state)
     if as_of is not None:
@@ -222,9 +227,9 @@ def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: i
     newest = max(logs.planned, logs.committed)
     if at is None:
         return _Asked(logs, None, facts)
-    if at != logs.committed:
+    if at != logs.committed or drop_plans:
         facts += judge_target(logs, at)
-        logs = back_to(logs, at) if at < logs.committed else logs
+        logs = back_to(logs, at) if at < logs.committed or drop_plans else logs
     return _Asked(logs, newest if max(logs.planned, logs.committed) < newest else None, facts)
 
 
