@@ -12,7 +12,8 @@ from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 from cklog.sink_tables.findings import WHY, fit_findings
-from cklog.sink_tables.fitting import all_agree, fits, line_that_fits, rollbacks_for
+from cklog.sink_tables.fitting import NamedTable, all_agree, fits, line_that_fits, rollbacks_for
+from cklog.sink_tables.judge import writers_of
 from cklog.sink_tables.model import Restart, Rollback, SinkFit
 from cklog.sink_tables.naming import OpenedTables
 
@@ -112,6 +113,12 @@ def _headline(told: SinkLine) -> str:
     return f"The tables contradict {told.by_state}; {how}."
 
 
+def _of_an_older_job(one: NamedTable, restart: Restart) -> bool:
+    """Whether a table has numbers of the job that an older one has written under the same id."""
+    writers = writers_of(one.account, restart, one.known)
+    return bool(one.account.held(writers, restart.began).former)
+
+
 def _sink_line(mine: RunAction, asked: AskedLine, opened: OpenedTables, agrees: bool | None) -> SinkLine:
     tables = opened.tables
     older, backs = None, None
@@ -121,6 +128,7 @@ def _sink_line(mine: RunAction, asked: AskedLine, opened: OpenedTables, agrees: 
     heads = {one.name: one.table.head for one in tables}
     rollbacks = tuple(TableRollback(one.name, heads[one.name], back) for one, back in backs or ())
     formats = {one.table.format for one in tables}
+    former = any(_of_an_older_job(one, asked.restart) for one in tables)
     return SinkLine(
         run=mine.run,
         agrees=agrees,
@@ -128,14 +136,20 @@ def _sink_line(mine: RunAction, asked: AskedLine, opened: OpenedTables, agrees: 
         fits=None if older is None else asked.name(older.line),
         at=None if older is None else f"{asked.subtask}={older.line}",
         rollbacks=rollbacks,
-        instead=_instead(asked.unit, formats) if agrees is False and older is None and backs is None else "",
+        instead=_instead(asked.unit, formats, former) if agrees is False and older is None and backs is None else "",
         action=mine.action,
         command=mine.command,
         note=mine.note,
     )
 
 
-def _instead(unit: str, formats: set[TableFormat]) -> str:
+def _instead(unit: str, formats: set[TableFormat], former: bool) -> str:
+    if unit == "batch" and former:
+        return (
+            "the numbers that it has are of an older checkpoint, under the same id: start with a new checkpoint folder "
+            "and another id (txnAppId), whose sources begin where batch 0 of this checkpoint began, and whose state is "
+            "made anew: what this checkpoint wrote under those numbers is not in the table"
+        )
     if unit == "batch" and "delta" in formats:
         return (
             "RESTORE takes rows back, and not the batch numbers that the table has seen: take the rows back, and start "

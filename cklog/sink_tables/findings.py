@@ -12,7 +12,7 @@ WHY: Mapping[str, str] = {
     "line-not-read": "there are checkpoints that could not be read, and so no line",
     "not-whole": "its newest metadata are damaged, or nobody knows which they are: it may have taken more, or less",
     "not-numbered": "Spark's commits to Paimon have no batch number: a batch that runs again is taken again",
-    "not-stamped": "no commit says which batch or checkpoint it is of (foreachBatch without txnAppId and txnVersion)",
+    "not-stamped": "no commit says which batch or checkpoint of the job it is of",
     "other-writer": "this job is none of those that wrote there by its id",
     "other-attempt": "a job that is not here has written newer numbers by the same operator: a later attempt, perhaps",
     "forgotten": "the snapshots that said what this job has written are expired",
@@ -28,10 +28,10 @@ _UNITS = {"batch": ("batch", "batches"), "checkpoint": ("checkpoint", "checkpoin
 def spans_words(outcomes: Sequence[Outcome], most: int = 3) -> str:
     """Return the numbers of outcomes as words.
 
-    >>> spans_words([Outcome("twice", 6, 9), Outcome("twice", 12, None)])
-    '6 to 8, 12 and on'
+    >>> spans_words([Outcome("twice", 6, 9), Outcome("twice", 12, None)]), spans_words([Outcome("twice", 8, 8)])
+    ('6 to 8, 12 and on', '')
     """
-    return first_few([_span_word(one) for one in outcomes], most)
+    return first_few([_span_word(one) for one in outcomes if one.to is None or one.to > one.from_], most)
 
 
 def _span_word(one: Outcome) -> str:
@@ -94,7 +94,9 @@ def fit_findings(fit: SinkFit, unit: str) -> Iterable[Finding]:
         yield _finding(fit, "sink-expired", severity, f"{WHY['forgotten']}; what is pending is committed again")
     others = [word for word in fit.why if word in ("not-numbered", "not-stamped", "other-writer", "other-attempt")]
     if others:
-        yield _finding(fit, "unknown-writer", "warning", f"{WHY[others[0]]}{_candidates(fit)}")
+        by_hand = others[0] == "not-stamped" and unit == "batch"
+        how = " (as by foreachBatch without txnAppId and txnVersion)" if by_hand else ""
+        yield _finding(fit, "unknown-writer", "warning", f"{WHY[others[0]]}{how}{_candidates(fit)}")
 
 
 def _candidates(fit: SinkFit) -> str:

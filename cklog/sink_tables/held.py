@@ -24,12 +24,14 @@ class Held:
 
     `there` : numbers whose rows are in it; `undone` : what each commit had taken that was taken back, up to its number
     `newest` : the commit of the greatest number that is there; `first` : the place of the job's first commit
+    `former` : numbers whose rows are of an older job under the same id, whose numbers began anew
     """
 
     there: Spans
     undone: tuple[tuple[int, int], ...]
     newest: TableCommit | None
     first: int | None
+    former: Spans = ()
 
 
 class Account:
@@ -38,7 +40,7 @@ class Account:
     def __init__(self, table: SinkTable) -> None:
         self.table = table
         self._stamps: dict[Writer, list[tuple[int, int]]] = {}
-        self._held: dict[frozenset[Writer], Held] = {}
+        self._held: dict[tuple[frozenset[Writer], tuple[int, int] | None], Held] = {}
         self._others: dict[frozenset[Writer], tuple[OtherWriter, ...]] = {}
         self.tops: dict[Writer, int] = {}
         for place, commit in enumerate(table.commits):
@@ -58,17 +60,23 @@ class Account:
         found = [pair for writer in writers for pair in self._stamps.get(writer, ()) if pair[1] >= 0]
         return sorted(found)
 
-    def held(self, writers: frozenset[Writer]) -> Held:
-        """Return what the table has of a job, which it calls by some writers: its attempts."""
-        if writers not in self._held:
-            self._held[writers] = self._look(writers)
-        return self._held[writers]
+    def held(self, writers: frozenset[Writer], began: tuple[int, int] | None = None) -> Held:
+        """Return what the table has of a job, which it calls by some writers: its attempts.
 
-    def _look(self, writers: frozenset[Writer]) -> Held:
+        `began` is a number of the job and when it was planned: what was committed before, under it or a greater one,
+        is of an older job.
+        """
+        key = writers, began
+        if key not in self._held:
+            self._held[key] = self._look(writers, began)
+        return self._held[key]
+
+    def _look(self, writers: frozenset[Writer], began: tuple[int, int] | None) -> Held:
         reached: dict[Writer, int] = {}
         top = min((FIRST[writer.counts] for writer in writers), default=0) - 1
         there: list[tuple[int, int]] = []
         undone: list[tuple[int, int]] = []
+        former: list[tuple[int, int]] = []
         best: tuple[int, TableCommit] | None = None
         found = sorted(
             ((place, number, w) for w in writers for place, number in self._stamps.get(w, ()) if number >= 0),
@@ -80,11 +88,15 @@ class Account:
             span = (min(before, number - 1) + 1, number + 1)
             reached[writer] = max(number, reached.get(writer, -1))
             top = max(top, number)
+            older = began is not None and number >= began[0] and commit.time is not None and commit.time < began[1]
+            if older and began is not None:
+                former += [(max(span[0], began[0]), span[1])]
+                span = (span[0], min(span[1], began[0]))
             (undone if commit.undone else there).append(span)
-            if not commit.undone and (best is None or number >= best[0]):
+            if not (commit.undone or older) and (best is None or number >= best[0]):
                 best = (number, commit)
         kept, first = spans_of(there), found[0][0] if found else None
-        return Held(kept, tuple(undone), None if best is None else best[1], first)
+        return Held(kept, tuple(undone), None if best is None else best[1], first, spans_of(former))
 
     def others(self, writers: frozenset[Writer]) -> tuple[OtherWriter, ...]:
         """Return who else committed since the job's first commit; the oldest first."""

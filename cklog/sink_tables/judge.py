@@ -70,7 +70,7 @@ def _judged(
     asked = _asked(restart, writers, rule, names[1:])
     remembers = max((table.remembers.get(w, -1) for w in asked), default=-1)
     pending = tuple(p for p in restart.pending or () if _is_for(p, operator))
-    held = account.held(writers)
+    held = account.held(writers, restart.began)
     forgot = table.expired and not asked & set(table.remembers)
     why = tuple(_why(account, restart, writers, pending, forgot, operator))
     if any(p.unseen and p.number is not None and p.number > remembers for p in pending):
@@ -215,7 +215,7 @@ def _missing(case: _Case) -> Iterable[Outcome]:
     line, restart, held = case.restart.line, case.restart, case.held
     offered = {p.number for p in case.pending if p.number is not None}
     lost = [span for span in held.undone if span[1] - 1 <= line and span[1] - 1 not in offered]
-    gone = without(spans_of(lost), held.there)
+    gone = without(spans_of([*lost, *within(held.former, 0, line + 1)]), held.there)
     top = max([FIRST[restart.counts] - 1, *(end - 1 for _, end in (*held.there, *held.undone))])
     tail = within(((0, line + 1),), top + 1, END)
     for number in sorted(offered):
@@ -223,7 +223,7 @@ def _missing(case: _Case) -> Iterable[Outcome]:
     blind = restart.pending is None and restart.counts != "batch"
     yield from _each("missing", gone, "unknown" if blind else "sure")
     hidden = "other-writer" in case.why or case.forgot or blind
-    yield from _each("missing", tail, "sure" if case.rule.commits_all and not hidden else "unknown")
+    yield from _each("missing", without(tail, gone), "sure" if case.rule.commits_all and not hidden else "unknown")
 
 
 def _each(fate: Fate, spans: Spans, strength: Strength = "sure") -> Iterable[Outcome]:

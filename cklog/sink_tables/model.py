@@ -53,6 +53,8 @@ class Restart:
     same_to : what comes after the line up to this number has the contents that it had before
     pending : what the state has for the table that was not known to be committed; None: nobody could look
     since : when what comes first after the line was planned (ms); None: not known
+    began : the first number whose plan is known, and when it was made (ms): what a table took before under such a
+        number is of an older job, whose numbers began anew; None: not known
     without_state : a job that is started without state asks for nothing
     unknown : whether there is state that could not be read, so that nobody knows which line this is
     """
@@ -64,6 +66,7 @@ class Restart:
     same_to: int
     pending: tuple[Pending, ...] | None = ()
     since: int | None = None
+    began: tuple[int, int] | None = None
     without_state: bool = False
     unknown: bool = False
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -26,7 +26,7 @@ from cklog.local_files import without_query
 from cklog.model.wording import many, utc
 from cklog.parsers.sink_tables.ancestry import reached
 from cklog.parsers.sink_tables.delta_actions import Changes, Commit, changes_of, commit_of
-from cklog.parsers.sink_tables.delta_checkpoints import Checkpoint, newest_checkpoint
+from cklog.parsers.sink_tables.delta_checkpoints import Checkpoint, FlawedCheckpoint, newest_checkpoint
 from cklog.parsers.sink_tables.delta_restores import Restores
 from cklog.parsers.sink_tables.files import Metadata, require_found
 from cklog.storage import FileEntry
@@ -57,12 +57,13 @@ def read(uri: str, branch: str = "") -> SinkTable:
     files.require()
     listed = files.listed(LOG, deep=True)
     versions = dict(sorted((int(m[1]), entry) for path, entry in listed.items() if (m := _VERSION.fullmatch(path))))
-    checkpoint = newest_checkpoint(files, LOG, listed)
+    checkpoint, flawed = newest_checkpoint(files, LOG, listed)
+    base = checkpoint.version if checkpoint else -1
+    _tell_flawed(files, flawed, base, versions.keys())
     if not versions and checkpoint is None:
         files.refuse_damaged()
     require_found(bool(versions) or checkpoint is not None, uri, f"{LOG}/*.json")
     commits = {version: commit_of(files, LOG, entry) for version, entry in versions.items()}
-    base = checkpoint.version if checkpoint else -1
     head = max([*versions, base])
     _check_whole(files, [*versions], base, listed)
     state = _state_of(checkpoint, commits)
@@ -86,6 +87,26 @@ def read(uri: str, branch: str = "") -> SinkTable:
         before=str(first - 1) if first else "",
     )
     return files.finish(table, len(commits))
+
+
+def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int, versions: Set[int]) -> None:
+    """Say which checkpoints are damaged: where each commit behind the one before is there, all is known without them.
+
+    Delta before 4.0 reads such a table by its commits; 4.0 does not read it at all.
+    """
+    newest = max([*versions, *(one.version for one in flawed)], default=base)
+    known = versions >= {*range(base + 1, newest + 1)}
+    for one in flawed:
+        if known:
+            files.say(
+                "corrupt-file",
+                "warning",
+                one.path,
+                f"the checkpoint cannot be read: {one.why.rstrip('.')}. Every commit is there as JSON, so that nothing is unknown; "
+                f"but Delta 4.0 does not open the table before this file and {LOG}/_last_checkpoint are moved away",
+            )
+        else:
+            files.damaged(one.path, one.why)
 
 
 def _check_whole(files: Metadata, versions: list[int], base: int, listed: dict[str, FileEntry]) -> None:

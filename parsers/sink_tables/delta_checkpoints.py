@@ -38,8 +38,19 @@ class Checkpoint(NamedTuple):
     id: str
 
 
-def newest_checkpoint(files: Metadata, folder: str, listed: Mapping[str, FileEntry]) -> Checkpoint | None:
-    """Return the newest checkpoint that is whole and can be read; what is damaged on the way becomes a finding."""
+class FlawedCheckpoint(NamedTuple):
+    """A checkpoint that cannot be used: its version, its file, and why."""
+
+    version: int
+    path: str
+    why: str
+
+
+def newest_checkpoint(
+    files: Metadata, folder: str, listed: Mapping[str, FileEntry]
+) -> tuple[Checkpoint | None, list[FlawedCheckpoint]]:
+    """Return the newest checkpoint that is whole and can be read, and those that are damaged on the way."""
+    flawed: list[FlawedCheckpoint] = []
     found: dict[int, dict[int, list[FileEntry]]] = {}
     for path, entry in listed.items():
         if match := _NAME.fullmatch(path):
@@ -51,13 +62,14 @@ def newest_checkpoint(files: Metadata, folder: str, listed: Mapping[str, FileEnt
                 continue  # made in parts, and cut short: engines pass over it
             for tried in [entries] if parts else [[entry] for entry in entries]:
                 read = _read(files, folder, version, tried)
-                if read is not None:
-                    return read
-    return None
+                if isinstance(read, Checkpoint):
+                    return read, flawed
+                flawed.append(read)
+    return None, flawed
 
 
-def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) -> Checkpoint | None:
-    """Read a checkpoint; None if it is damaged."""
+def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) -> Checkpoint | FlawedCheckpoint:
+    """Read a checkpoint."""
     transactions: dict[str, tuple[int, int | None]] = {}
     properties: dict[str, str] | None = None
     id = path = ""
@@ -71,11 +83,9 @@ def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) 
                     if action.get("metaData") is not None:
                         properties, id = properties_of(action["metaData"]), id_of(action["metaData"])
         except NoJson as error:
-            files.damaged(path, str(error))
-            return None
+            return FlawedCheckpoint(version, path, str(error))
     if properties is None:  # every checkpoint has them once: what is left of this one remembers nothing
-        files.damaged(path, "it has no metaData")
-        return None
+        return FlawedCheckpoint(version, path, "it has no metaData")
     return Checkpoint(version, transactions, properties, id)
 
 

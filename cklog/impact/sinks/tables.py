@@ -64,15 +64,16 @@ def _output(fit: SinkFit) -> GuaranteeEvidence:
 def _intervals(fit: SinkFit, unit: str) -> Iterable[OutputInterval]:
     for one in fit.outcomes:
         sure, may = _FATES[one.fate]
+        to = one.to if one.to != one.from_ else None  # it is not known how many there are
         yield OutputInterval(
             sink=fit.name,
             readers="",
             fate=sure if one.strength == "sure" else may,
             of=unit,
             from_=one.from_,
-            to=one.to,
-            most=one.to,
-            count=None if one.to is None else one.to - one.from_,
+            to=to,
+            most=to,
+            count=None if to is None else to - one.from_,
             why=_why(one),
         )
 

@@ -28,7 +28,13 @@ def batch_restart(plan: BatchPlan) -> Restart:
         asks=query,
         same_to=again,
         since=times.get(plan.committed + 1 if planned is None else planned),
+        began=_began(plan),
     )
+
+
+def _began(plan: BatchPlan) -> tuple[int, int] | None:
+    """The first batch whose plan is here, and when that was made."""
+    return next(((batch.batch, batch.time) for batch in plan.batches if batch.time is not None), None)
 
 
 def batch_line(plan: BatchPlan, plan_at: Callable[[int], BatchPlan], chosen: bool) -> AskedLine:
