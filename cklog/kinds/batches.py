@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from cklog.runbook.shell import Again
     from cklog.runs.batches.line import BatchesInspection
     from cklog.runs.batches.plan import BatchPlan
+    from cklog.runs.batches.source_tables import ReadTable
     from cklog.runs.records.reading import RecordReader
+    from cklog.sink_tables.naming import OpenedTables
 
 
 class BatchesKind(Kind):
@@ -56,10 +58,17 @@ class BatchesKind(Kind):
         if not question.sinks:
             return timed
         from cklog.runs.batches.sinks import batch_line
+        from cklog.runs.batches.source_tables import tables_read
         from cklog.sink_tables.beside import beside_tables
 
-        asked = batch_line(self._log.plan(question), lambda batch: self._plan_at(batch, question), bool(question.at))
-        return beside_tables(timed, asked, self._sink_tables(question))
+        plan, opened = self._log.plan(question), self._sink_tables(question)
+        read = tables_read(plan, opened.tables)
+        if read:
+            timed, opened = _with_tables_read(timed, read), opened.without([one.table for one in read])
+        if not (opened.tables or opened.unread):
+            return timed
+        asked = batch_line(plan, lambda batch: self._plan_at(batch, question), bool(question.at))
+        return beside_tables(timed, asked, opened)
 
     def _plan_at(self, batch: int, question: Question) -> BatchPlan:
         """Say what going back to a batch does; -1: nothing is gone back from."""
@@ -68,8 +77,16 @@ class BatchesKind(Kind):
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.batches.feeds import batch_feeds
 
-        tables = self._sink_tables(question).tables if question.sinks else ()
-        return [batch_feeds(self._parser, self._log.plan(question), question.at, most, tables)]
+        plan = self._log.plan(question)
+        tables = self._written(question, plan).tables if question.sinks else ()
+        return [batch_feeds(self._parser, plan, question.at, most, tables)]
+
+    def _written(self, question: Question, plan: BatchPlan) -> OpenedTables:
+        """Open the tables that a question names, without those that the query reads."""
+        from cklog.runs.batches.source_tables import tables_read
+
+        opened = self._sink_tables(question)
+        return opened.without([one.table for one in tables_read(plan, opened.tables)])
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runbook.tables import steps_with_tables
@@ -85,8 +102,8 @@ class BatchesKind(Kind):
         from cklog.sink_tables.beside import with_tables_checked
 
         at = next(iter(line.values()), None)
-        restart = batch_restart(self._plan_at(-1 if at is None else at, question))
-        return with_tables_checked(found, restart, self._sink_tables(question), "batch")
+        plan = self._plan_at(-1 if at is None else at, question)
+        return with_tables_checked(found, batch_restart(plan), self._written(question, plan), "batch")
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.batches.retention import batch_retention
@@ -113,4 +130,18 @@ class BatchesKind(Kind):
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.batches.sinks import batch_restart
 
-        return with_tables(found, batch_restart(plan), "batch", self._sink_tables(question))
+        return with_tables(found, batch_restart(plan), "batch", self._written(question, plan))
+
+
+def _with_tables_read(line: Draft[RecoveryLine], read: Sequence[ReadTable]) -> Draft[RecoveryLine]:
+    """Return a line with what tables say that the query reads."""
+    from cklog.runs.batches.source_tables import cleaned_findings
+
+    compared = [{"of": one.source, "table": one.table.table.id, "version": one.version} for one in read]
+    details = line.result.details | {"source_tables": compared}
+    return replace(
+        line,
+        result=replace(line.result, details=details),
+        findings=[*line.findings, *cleaned_findings(read), *(f for one in read for f in one.table.table.findings)],
+        inputs=[*line.inputs, *(used for one in read for used in one.table.table.inputs)],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,17 +30,20 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     alone = len(line.runs) == 1
     begins = {row["of"]: row["begins"] for row in line.details.get("positions", ())}
     compared = {row.get("of") for row in line.details.get("ranges", ())} | {of for of, told in begins.items() if told}
+    read_tables = {row["of"]: row["table"] for row in line.details.get("source_tables", ())}
+    names_sinks = len(question.sinks) > len({*read_tables.values()})
     given = ("--check-contents",) if question.check_contents else ()
     runs = []
     for run in line.runs:
         rows = list(run.unchecked)
         if sources:
             mine = [s for s in line.sources if alone or s.job == run.run]
-            rows += _of_sources(line, [s for s in mine if range_subject(line, s) not in compared], begins)
+            left = [s for s in mine if range_subject(line, s) not in compared and s.source not in read_tables]
+            rows += _of_sources(line, left, begins)
         if alone:
             rows += _of_logs(line)
         has_log = bool(line.details.get("sink"))  # Spark's file sink has one of its own, which was read
-        if tables and not question.sinks and not has_log:
+        if tables and not names_sinks and not has_log:
             claim = "the tables that the job writes agree with this line"
             rows.append(Unchecked("sink", run.run, claim, "--sink URI"))
         rows += unchecked_by([f for f in found.findings if alone or is_about(run, f)], given)
@@ -58,6 +62,11 @@ def _of_sources(line: RecoveryLine, sources: list[SourceOffset], begins: Contain
             continue
         if isinstance(offset, dict) and "logOffset" in offset:
             continue  # a folder of files: it has no position but the list of files that were read
+        if isinstance(offset, dict) and "reservoirId" in offset:  # a stream that reads a table of Delta
+            table, version = offset["reservoirId"], offset.get("reservoirVersion")
+            claim = f"the Delta table {table} that source {name} reads still has version {version}"
+            yield Unchecked("source", name, claim, "--sink URI")
+            continue
         if offset is None:
             claim = f"source {name} still has its first record"
         else:
@@ -73,7 +82,7 @@ def _logs_option(name: str) -> str:
 
 
 def _short(offset: Any) -> str:
-    text = str(offset)
+    text = offset if isinstance(offset, str) else json.dumps(offset)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

@@ -154,6 +154,7 @@ _GOES_WRONG = frozenset(
         "offset-went-back",
         "missing-input-file",
         "sink-log-behind",
+        "source-table-cleaned",
         "source-at-earliest",
         "source-at-latest",
         "split-held-twice",

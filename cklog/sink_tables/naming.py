@@ -36,6 +36,17 @@ class OpenedTables:
     findings: tuple[Finding, ...] = ()
     inputs: tuple[InputUsed, ...] = field(default=())
 
+    def without(self, others: Sequence[NamedTable]) -> OpenedTables:
+        """Return all but some of the tables, and nothing of what there is to say of these."""
+        told = [finding for one in others for finding in one.table.findings]
+        used = [used for one in others for used in one.table.inputs]
+        return OpenedTables(
+            tuple(one for one in self.tables if one not in others),
+            self.unread,
+            tuple(finding for finding in self.findings if finding not in told),
+            tuple(one for one in self.inputs if one not in used),
+        )
+
 
 def table_maps(opened: OpenedTables, asked: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return for each table the place that its own metadata name, and the folder that was given for it.

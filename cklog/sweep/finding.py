@@ -59,9 +59,9 @@ def places_below(root: Root, source: str = "") -> list[Place]:
     for name in beside:
         _join(found, name, parsers[name].reads_beside)
     for name, folders in found.items():
-        beside = Counter(map(posixpath.dirname, folders))
+        neighbours = Counter(map(posixpath.dirname, folders))
         for folder in folders:
-            alone = beside[posixpath.dirname(folder)] == 1
+            alone = neighbours[posixpath.dirname(folder)] == 1
             places.append(Place(folder, name, None, parsers[name].read_from(root, folder) if alone else None))
     places += _unread_places(root, [place.folder for place in places])
     return sorted(places, key=lambda place: (place.folder, place.format))

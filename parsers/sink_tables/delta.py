@@ -102,8 +102,8 @@ def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int,
                 "corrupt-file",
                 "warning",
                 one.path,
-                f"the checkpoint cannot be read: {one.why.rstrip('.')}. Every commit is there as JSON, so that nothing is unknown; "
-                f"but Delta 4.0 does not open the table before this file and {LOG}/_last_checkpoint are moved away",
+                f"the checkpoint cannot be read: {one.why.rstrip('.')}. Every commit is there as JSON, so nothing is "
+                f"unknown; but Delta 4.0 does not open the table until this file and {LOG}/_last_checkpoint are moved",
             )
         else:
             files.damaged(one.path, one.why)

@@ -1,0 +1,55 @@
+"""Delta tables that a query reads as streams, held against the positions at which it resumes.
+
+Read in Delta's source: a stream reads on at a version of the log, and stops if that version is no longer there, unless
+the query is told to go on without it. Where nothing is in flight Spark plans the last batch once more, and so asks for
+the version at which that one began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cklog.model.findings import Finding, Where
+from cklog.model.values import is_integer
+from cklog.runs.batches.plan import BatchPlan
+from cklog.sink_tables.fitting import NamedTable
+
+
+class ReadTable(NamedTuple):
+    """A table that a source reads, and the version of its log that a restart asks for."""
+
+    source: str
+    table: NamedTable
+    version: int
+
+
+def tables_read(plan: BatchPlan, tables: Sequence[NamedTable]) -> list[ReadTable]:
+    """Return those tables that the query reads, by their ids, and not their sinks."""
+    return list(_read(plan, {one.table.id: one for one in tables if one.table.format == "delta" and one.table.id}))
+
+
+def _read(plan: BatchPlan, by_id: dict[str, NamedTable]) -> Iterator[ReadTable]:
+    ends = {batch.batch: batch.offsets or {} for batch in plan.batches}
+    for source in plan.sources:
+        key = source.source.removeprefix("source/")
+        before = ends.get(plan.committed - 1, {}).get(key) if plan.planned is None else None
+        start = source.start if before is None else before
+        table = by_id.get(start.get("reservoirId", "")) if isinstance(start, dict) else None
+        if table is not None and is_integer(start.get("reservoirVersion")):
+            yield ReadTable(source.source, table, start["reservoirVersion"])
+
+
+def cleaned_findings(read: Sequence[ReadTable]) -> Iterator[Finding]:
+    """Report tables whose log no longer has the version that a restart asks for."""
+    for source, named, version in read:
+        table = named.table
+        first = min((int(commit.id) for commit in table.commits), default=None)
+        if first is None or first <= version:
+            continue
+        message = (
+            f"{source} reads Delta table {table.id} on from version {version}, and the log at {table.uri} begins with "
+            f"version {first}. The restart fails. Bring the log of the versions from {version} on back from a backup, "
+            f"or read on at {first} (failOnDataLoss=false): what was added before is lost."
+        )
+        yield Finding("source-table-cleaned", "error", source, message, where=(Where(table.uri),))
