@@ -1,0 +1,76 @@
+"""Batches that both logs leave out: asynchronous progress tracking, as far as nothing speaks against it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cklog.runs.batches.plan import BatchPlan
+from tests.builders.spark import Memory
+from tests.reading.spark import said
+
+HEAD = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}\n'
+
+
+def logged(
+    plans: list[int], commits: list[int], more: dict[str, bytes] | None = None, at: int | None = None
+) -> BatchPlan:
+    """A query that reads Kafka and keeps no state."""
+    files = {"metadata": b'{"id":"q"}', "sources/0/0": b'\0v1\n{"t":{"0":0}}', **(more or {})}
+    files |= {f"offsets/{n}": HEAD + b'{"t":{"0":%d}}' % (10 * n) for n in plans}
+    files |= {f"commits/{n}": b'v1\n{"nextBatchWatermarkMs":0}' for n in commits}
+    return Memory("memory", (), files).plan(at=at)
+
+
+def test_equal_gaps_are_one_finding_and_stop_nothing() -> None:
+    plan = logged([0, 2, 5, 10], [0, 2, 5, 10])
+    assert (plan.asynchronous, plan.fails, plan.skips, plan.committed) == (True, False, False, 10)
+    assert said(plan) == [("info", "async-progress", "offsets")]
+    assert "1, 3 to 4, 6 to 9" in plan.findings[0].message
+
+
+def test_a_plan_in_flight_reads_on_from_the_last_one_that_is_here() -> None:
+    plan = logged([0, 2, 5, 10], [0, 2, 5])
+    assert (plan.asynchronous, plan.fails, plan.skips, plan.committed, plan.planned) == (True, False, False, 5, 10)
+    assert [(s.start, s.end) for s in plan.sources] == [(50, 100)]
+
+
+def test_it_goes_back_to_any_batch_that_is_here() -> None:
+    plan = logged([0, 2, 5, 10], [0, 2, 5, 10], at=2)
+    assert (plan.committed, plan.fails, plan.unreachable) == (2, False, False)
+    assert plan.remove == ("commits/10", "commits/5", "offsets/10", "offsets/5")
+
+
+@pytest.mark.parametrize(
+    ("plans", "commits", "more"),
+    [
+        ([0, 1, 2, 4], [0, 1, 2, 4], {}),  # one alone may as well be lost
+        ([0, 2, 5, 10], [0, 2, 10], {}),
+        ([0, 2, 5, 10], [0, 2, 4, 5, 10], {}),
+        ([0, 2, 5, 10], [0, 2, 5, 10], {"offsets/.9.crc": b"crc\0"}),
+        ([0, 2, 5, 10], [0, 2, 5, 10], {"state/0/0/11.delta": b"x"}),
+    ],
+)
+def test_other_gaps_are_damage(plans: list[int], commits: list[int], more: dict[str, bytes]) -> None:
+    plan = logged(plans, commits, more)
+    assert (plan.asynchronous, plan.fails) == (False, True)
+    assert ("error", "missing-batch-file", f"offsets/{plans[-1] - 1}") in said(plan)
+
+
+def test_several_gaps_of_one_log_are_one_finding() -> None:
+    plan = logged([0, 2, 4, 6, 7], [*range(8)])
+    assert said(plan) == [("warning", "batch-gap", "offsets/1")]
+    assert "batches 1, 3, 5 are missing" in plan.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("plans", "commits", "more"),
+    [([0], [], {"state/0/0/3.delta": b"x"}), ([0, 1], [], {}), ([1], [], {})],
+)
+def test_signs_of_later_batches_are_no_first_batch(
+    plans: list[int], commits: list[int], more: dict[str, bytes]
+) -> None:
+    assert not logged(plans, commits, more).begins
+
+
+def test_the_first_batch_may_have_written_state() -> None:
+    assert logged([0], [], {"state/0/0/1.delta": b"x"}).begins
