@@ -196,3 +196,27 @@ def test_where_a_checkpoint_could_not_be_read_nothing_is_sure() -> None:
     assert (told.agrees, unread.agrees) == (False, None)
     assert {one.strength for one in unread.outcomes} == {"unknown"}
     assert [finding.id for finding in fit_findings(unread, "checkpoint") if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg", "hudi"])
+def test_numbers_of_an_older_checkpoint_under_the_same_id_are_not_this_ones(format: TableFormat) -> None:
+    """What was committed before batch 0 was planned is another query's, by whatever numbers it went."""
+    old = table(format, SPARK, 498, 499, 500)
+    found = fit(old, spark(3, same=4, began=(0, 10_000)))
+    lost = [(o.fate, o.from_, o.to, o.strength) for o in found.outcomes if o.fate in ("missing", "skipped-wrongly")]
+    assert lost == [("missing", 0, 4, "sure"), ("skipped-wrongly", 4, 5, "sure"), ("skipped-wrongly", 5, 501, "sure")]
+    assert (found.agrees, found.taken_to, found.of("skipped")) == (False, None, ())
+    assert fit(old, spark(3, same=4, began=(0, 500))).of("skipped") == (Outcome("skipped", 4, 5),), "an older copy"
+
+
+def test_what_an_older_checkpoint_kept_from_the_table_stays_missing() -> None:
+    found = fit(table("delta", SPARK, 499, 500, 501), spark(501, began=(0, 2500)))
+    assert (found.of("missing"), found.taken_to) == ((Outcome("missing", 0, 501),), 501)
+
+
+def test_a_number_that_nobody_knows_is_no_range() -> None:
+    found = fit(replace(table("hudi", FLINK, None), remembers={}), flink(7))
+    [told] = found.of("twice")
+    assert told.from_ == told.to
+    [finding] = [one for one in fit_findings(found, "checkpoint") if one.id == "unknown-writer"]
+    assert "foreachBatch" not in finding.message

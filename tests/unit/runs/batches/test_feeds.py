@@ -23,11 +23,11 @@ def listed(name: str, batch: int) -> dict[str, object]:
     return {"path": f"file:///in/{name}", "timestamp": 1, "batchId": batch}
 
 
-def feeds(batches: int, source: dict[str, bytes]) -> Feeds:
-    """Of a query that has done so many batches, each of which read one file."""
+def feeds(batches: int, source: dict[str, bytes], in_flight: bool = False) -> Feeds:
+    """Of a query that has done so many batches, each of which read one file; the last may be in flight."""
     files = {"ck/metadata": json.dumps({"id": "q"}).encode()}
     files |= {f"ck/offsets/{n}": f'v1\n{HEAD}\n{{"logOffset":{n}}}'.encode() for n in range(batches)}
-    files |= {f"ck/commits/{n}": b'v1\n{"nextBatchWatermarkMs":0}' for n in range(batches)}
+    files |= {f"ck/commits/{n}": b'v1\n{"nextBatchWatermarkMs":0}' for n in range(batches - in_flight)}
     files |= {f"ck/sources/0/{name}": data for name, data in source.items()}
     parser = SparkCheckpoint(Memory("memory", (), files, "file:///home"))
     return batch_feeds(parser, plan_of(parser), (), 64)
@@ -49,3 +49,13 @@ def test_points_are_the_newest_first_and_end_with_the_beginning() -> None:
         ("the beginning", 0),
     ]
     assert [p.initial for p in found.points] == [False, False, False, True]
+
+
+def test_the_plan_of_the_batch_in_flight_may_be_dropped() -> None:
+    found = feeds(3, {str(n): log(listed(name, n)) for n, name in enumerate("abc")}, in_flight=True)
+    (given,) = found.inputs
+    assert [(p.label, p.at, p.read[given.name]) for p in found.points[:3]] == [
+        ("batch 1", (), 3),
+        ("batch 1, the plan of batch 2 dropped", (("query/0", 1), ("plan/0", 1)), 2),
+        ("batch 0", (("query/0", 0),), 1),
+    ]
