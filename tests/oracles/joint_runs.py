@@ -101,6 +101,9 @@ def _leave(job: Job, chance: random.Random) -> None:
         newest = state is job.states[-1]
         reach = {"none": state.until, "all": len(job.batches), "next": state.until + newest}[plans]
         state.kept = min(reach, len(job.batches))
+    last = job.states[-1]
+    if plans == "next" and last.kept > last.until:  # a person may drop that plan, too
+        job.states.insert(-1, State(last.until, last.known, last.until))
     job.remembered = len(job.rows) if job.sink == "skips" else 0
     touched = chance.random()
     if touched < 0.15:

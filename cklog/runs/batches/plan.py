@@ -259,7 +259,7 @@ def _unjudged_sources(facts: Iterable[Fact]) -> Iterable[str]:
 def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable[str]:
     """Say what cannot be known of a plan."""
     if not sink_known:
-        yield "The sink is not known: the checkpoint does not name it, and no single file sink's log was found near it."
+        yield "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
     if as_of is not None and committed >= 0:
         yield f"Commits carry no time: at that moment batch {committed} may still have been running."
 
