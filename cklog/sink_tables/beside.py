@@ -13,7 +13,7 @@ from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 from cklog.sink_tables.findings import WHY, fit_findings
 from cklog.sink_tables.fitting import NamedTable, all_agree, fits, line_that_fits, rollbacks_for
-from cklog.sink_tables.judge import writers_of
+from cklog.sink_tables.judge import held_by, writers_of
 from cklog.sink_tables.model import Restart, Rollback, SinkFit
 from cklog.sink_tables.naming import OpenedTables
 
@@ -116,7 +116,7 @@ def _headline(told: SinkLine) -> str:
 def _of_an_older_job(one: NamedTable, restart: Restart) -> bool:
     """Whether a table has numbers of the job that an older one has written under the same id."""
     writers = writers_of(one.account, restart, one.known)
-    return bool(one.account.held(writers, restart.began).former)
+    return bool(held_by(one.account, restart, writers).former)
 
 
 def _sink_line(mine: RunAction, asked: AskedLine, opened: OpenedTables, agrees: bool | None) -> SinkLine:

@@ -47,6 +47,15 @@ def writers_of(account: Account, restart: Restart, known: Sequence[str]) -> froz
     return frozenset(ours)
 
 
+def held_by(account: Account, restart: Restart, writers: frozenset[Writer]) -> Held:
+    """Return what a table has of a job that it calls by some writers.
+
+    An id that was chosen by hand outlives a checkpoint, whose own id no other has.
+    """
+    own = any(writer.id in restart.writers for writer in writers)
+    return account.held(writers, None if own else restart.began)
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A table, a restart, and what follows from both before any number is looked at."""
@@ -70,7 +79,7 @@ def _judged(
     asked = _asked(restart, writers, rule, names[1:])
     remembers = max((table.remembers.get(w, -1) for w in asked), default=-1)
     pending = tuple(p for p in restart.pending or () if _is_for(p, operator))
-    held = account.held(writers, restart.began)
+    held = held_by(account, restart, writers)
     forgot = table.expired and not asked & set(table.remembers)
     why = tuple(_why(account, restart, writers, pending, forgot, operator))
     if any(p.unseen and p.number is not None and p.number > remembers for p in pending):

@@ -201,16 +201,18 @@ def test_where_a_checkpoint_could_not_be_read_nothing_is_sure() -> None:
 @pytest.mark.parametrize("format", ["delta", "iceberg", "hudi"])
 def test_numbers_of_an_older_checkpoint_under_the_same_id_are_not_this_ones(format: TableFormat) -> None:
     """What was committed before batch 0 was planned is another query's, by whatever numbers it went."""
-    old = table(format, SPARK, 498, 499, 500)
-    found = fit(old, spark(3, same=4, began=(0, 10_000)))
+    old, named = table(format, SPARK, 498, 499, 500), {"writers": frozenset({"own"}), "asks": SPARK.id}
+    found = fit(old, spark(3, same=4, began=(0, 10_000), **named))
     lost = [(o.fate, o.from_, o.to, o.strength) for o in found.outcomes if o.fate in ("missing", "skipped-wrongly")]
     assert lost == [("missing", 0, 4, "sure"), ("skipped-wrongly", 4, 5, "sure"), ("skipped-wrongly", 5, 501, "sure")]
     assert (found.agrees, found.taken_to, found.of("skipped")) == (False, None, ())
-    assert fit(old, spark(3, same=4, began=(0, 500))).of("skipped") == (Outcome("skipped", 4, 5),), "an older copy"
+    for copied in (spark(3, same=4, began=(0, 500), **named), spark(3, same=4, began=(0, 10_000))):
+        assert fit(old, copied).of("skipped") == (Outcome("skipped", 4, 5),), "an older copy of this checkpoint"
 
 
 def test_what_an_older_checkpoint_kept_from_the_table_stays_missing() -> None:
-    found = fit(table("delta", SPARK, 499, 500, 501), spark(501, began=(0, 2500)))
+    restart = spark(501, began=(0, 2500), writers=frozenset({"own"}), asks=SPARK.id)
+    found = fit(table("delta", SPARK, 499, 500, 501), restart)
     assert (found.of("missing"), found.taken_to) == ((Outcome("missing", 0, 501),), 501)
 
 
