@@ -10,7 +10,8 @@ from typing import Any
 from cklog.inputs.connectors import StoredOffset
 from cklog.model.findings import Finding
 from cklog.model.wording import many
-from cklog.runs.connectors.positions import (
+from cklog.runs.connectors.taken import Taken, newer, position_of
+from cklog.source_positions.positions import (
     Offset,
     System,
     kafka_next,
@@ -19,8 +20,7 @@ from cklog.runs.connectors.positions import (
     unfinished_snapshot,
     words,
 )
-from cklog.runs.connectors.retained import Retained
-from cklog.runs.connectors.taken import Taken, newer, position_of
+from cklog.source_positions.retained import Retained
 
 BEGINS = "its beginning"
 

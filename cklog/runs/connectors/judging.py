@@ -21,9 +21,9 @@ from cklog.model.question import Question
 from cklog.model.wording import first_few
 from cklog.runs.connectors.judged import Judged, findings_of
 from cklog.runs.connectors.mirrored import beside_sources
-from cklog.runs.connectors.retained import retained
 from cklog.runs.connectors.taken import Taken, taken_of
-from cklog.runs.connectors.told import by_name
+from cklog.source_positions.named_options import by_name
+from cklog.source_positions.retained import retained
 
 
 class OffsetJudge:

@@ -12,8 +12,8 @@ from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.findings import Finding
 from cklog.model.wording import first_few
 from cklog.runs.connectors.judged import Judged
-from cklog.runs.connectors.positions import kafka_next, kafka_partition
-from cklog.runs.connectors.retained import Retained, in_log
+from cklog.source_positions.positions import kafka_next, kafka_partition
+from cklog.source_positions.retained import Retained, in_log
 
 
 def beside_sources(judged: Iterable[Judged], logs: PartitionLogs | None) -> tuple[list[Judged], list[Finding]]:

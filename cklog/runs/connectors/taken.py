@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from cklog.inputs.connectors import TakenRecord
-from cklog.runs.connectors.gtids import NotGtids, gtids
-from cklog.runs.connectors.positions import Offset, compare, compare_binlogs, system_of, whole
+from cklog.source_positions.gtids import NotGtids, gtids
+from cklog.source_positions.positions import Offset, compare, compare_binlogs, system_of, whole
 
 LOOKED_BACK = 1_000
 """So many records in a row that do not come again, or that say nothing, end the search of a partition: after an earlier

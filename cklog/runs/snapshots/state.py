@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import UNREAD_POSITION, SourceOffset
-from cklog.runs.connectors.positions import words
 from cklog.runs.snapshots.heads import rows_of
+from cklog.source_positions.positions import words
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3
 UNSET = -(1 << 63)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.runs.connectors.gtids import gtids
-from cklog.runs.connectors.positions import compare
-from cklog.runs.connectors.retained import retained
 from cklog.runs.connectors.taken import comes_again
+from cklog.source_positions.gtids import gtids
+from cklog.source_positions.positions import compare
+from cklog.source_positions.retained import retained
 
 SOURCES = [f"{n:08x}-0000-0000-0000-000000000000" for n in range(3)]
 TRANSACTIONS = st.sets(st.tuples(st.sampled_from(SOURCES), st.integers(1, 12)), max_size=20)

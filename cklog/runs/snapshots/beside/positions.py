@@ -11,13 +11,13 @@ from cklog.lines.unchecked import range_subject
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine, SourceOffset
 from cklog.model.verdict import Draft
-from cklog.runs.connectors.positions import words
-from cklog.runs.connectors.retained import Retained, retained
-from cklog.runs.connectors.told import by_name
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.plan import SnapshotPlan
 from cklog.runs.snapshots.state import CDC, cdc_position, operator_labels
+from cklog.source_positions.named_options import by_name
+from cklog.source_positions.positions import words
+from cklog.source_positions.retained import Retained, retained
 
 
 class _Resumes(NamedTuple):

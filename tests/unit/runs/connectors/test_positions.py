@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cklog.errors import UsageError
-from cklog.runs.connectors.gtids import NotGtids, gtids
-from cklog.runs.connectors.positions import compare, system_of, unfinished_snapshot, words
-from cklog.runs.connectors.retained import retained
 from cklog.runs.connectors.taken import comes_again
+from cklog.source_positions.gtids import NotGtids, gtids
+from cklog.source_positions.positions import compare, system_of, unfinished_snapshot, words
+from cklog.source_positions.retained import retained
 
 U, V = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from cklog.errors import UsageError
 from cklog.model.wording import agreeing, many
-from cklog.runs.connectors.gtids import NotGtids, gtids
-from cklog.runs.connectors.positions import (
+from cklog.source_positions.gtids import NotGtids, gtids
+from cklog.source_positions.positions import (
     Offset,
     binlog,
     compare_binlogs,

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from cklog.model.values import is_integer
-from cklog.runs.connectors.gtids import NotGtids, gtids
+from cklog.source_positions.gtids import NotGtids, gtids
 
 System = Literal["mysql", "postgresql", "sqlserver", "oracle", "mongodb", "kafka", "other"]
 Offset = Mapping[str, Any]
