@@ -30,7 +30,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, of_task, unread_stores
+from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, of_task, unchecked_stores, unread_stores
 from cklog.runs.stores.recovery import store_works
 
 
@@ -175,6 +175,7 @@ class StoreRestores:
             read_again_bytes=sum(r.bytes or 0 for r in mine),
             reads_more=any(r.records is None for r in mine),
             lost=None if lost or unsure or self._logs is None else 0,
+            unchecked=tuple(unchecked_stores(application, mine)),
         )
 
     @cached_property

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cklog.inputs.stores import GLOBAL, StoreOffset, StoreRestore, StoreTask
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.unchecked import Unchecked
 from cklog.model.wording import first_few, many
 
 _CHANGELOG = "-changelog"
@@ -141,6 +142,22 @@ def fitted(
         found = Finding(id="store-beyond-log", severity="error", subject=restore.changelog, message=told, where=where)
         return replace(restore, restore_to=log_end), [found]
     return replace(restore, restore_to=log_end), []
+
+
+def unchecked_stores(application: str, restores: Iterable[StoreRestore]) -> list[Unchecked]:
+    """Say that nobody looked into the stores that go on from an offset: one that is emptier is taken for restored."""
+    sized = [r for r in restores if r.start == "checkpoint" and r.store_bytes is not None]
+    if not sized:
+        return []
+    least = min(sized, key=lambda r: r.store_bytes or 0)
+    small = f"{many(least.store_bytes or 0, 'byte')} on disk for offsets up to {least.restore_from}"
+    if len(sized) == 1:
+        claim = f"store {least.store} holds what its offset says ({small})"
+    else:
+        claim = (
+            f"{len(sized)} stores hold what their offsets say (the smallest, {least.store} of {least.task}: {small})"
+        )
+    return [Unchecked("state", application, claim)]
 
 
 def _place(task: StoreTask, entry: StoreOffset) -> Where:

@@ -84,3 +84,14 @@ def test_two_instances_with_one_task_are_told_apart() -> None:
         ("instance1/0/0", 1),
         ("instance2/0/0", 0),
     ]
+
+
+def test_a_store_that_may_hold_less_than_its_offset_says_is_taken_for_granted_openly() -> None:
+    case = CASES / "19-checkpoint-ahead-of-store"
+    code, found, _ = line(case / "state", "--kafka", case / "kafka")
+    (row,) = found["runs"][0]["unchecked"]
+    assert (code, row["claim"]) == (
+        0,
+        "store counts holds what its offset says (26 bytes on disk for offsets up to 400)",
+    )
+    assert cklog("recovery-line", case / "state", "--kafka", case / "kafka", "--fail-on", "unchecked").code == 5

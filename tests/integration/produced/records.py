@@ -28,6 +28,11 @@ def _(folder: Path) -> Asked:
     return "recovery-line", checkpoints(folder, *pair(1, 1), "nonsense\n")
 
 
+@produces("unknown-member", exit=0)
+def _(folder: Path) -> Asked:
+    return "recovery-line", checkpoints(folder, *pair(1, 1), '{"operator":"a","checkpoint":9,"sentt":{}}\n')
+
+
 @produces("torn-tail", exit=0)
 def _(folder: Path) -> Asked:
     return "recovery-line", checkpoints(folder, *pair(1, 1), '{"operator": "a", "subt')

@@ -35,6 +35,11 @@ def _(folder: Path) -> Asked:
     return beside(folder, ("counts",), {f"{COUNTS} 0": 41}, 50, 90)
 
 
+@produces("compacted-log-cut", exit=4)
+def _(folder: Path) -> Asked:
+    return beside(folder, ("counts",), None, 20, 40)
+
+
 @produces("no-store-checkpoint", "missing-changelog", exit=4)
 def _(folder: Path) -> Asked:
     return beside(folder, ("counts", "sums"), None, 0, 40)
