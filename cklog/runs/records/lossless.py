@@ -7,12 +7,13 @@ by going back to those, and to the consistent line below, until nothing is missi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from cklog.arrays.types import Ints
+from cklog.history.history import History
 from cklog.lines.entries import protocol_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.lines.replay_ranges import Ranges, first_missing, first_retained, ranges_of, sources_of
@@ -39,7 +40,10 @@ def with_lossless(reader: RecordReader, planned: Planned, question: Question) ->
     logs, findings, _ = logged_in(reader, history.channels, every, question.as_of)
     if any(finding.id in HIDING for finding in findings):
         return planned
-    found, lowered = _lossless(planned, logs, first_retained(reader.tables.manifest))
+    retained = first_retained(reader.tables.manifest)
+    found, lowered = lossless_line(
+        history, planned.line, lambda line: first_missing(history.channels, _ranges(planned, line), logs, retained)
+    )
     if found is None or not (history.label_of(found) > 0).any():
         return planned
     at = " ".join(f"--at {history.subtasks[i]}={history.label_of(found)[i]}" for i in sorted(lowered))
@@ -55,15 +59,15 @@ def _ranges(planned: Planned, line: Ints) -> Ranges:
     return ranges_of(evidence.history, line, evidence.built.newest_sent, evidence.deliveries)
 
 
-def _lossless(planned: Planned, logs: pa.Table | None, retained: dict[str, int]) -> tuple[Ints | None, set[int]]:
-    """Return the newest line that lacks no message, shape (n,), and whose checkpoints alone lead to it.
+def lossless_line(history: History, line: Ints, missing_at: Callable[[Ints], Ints]) -> tuple[Ints | None, set[int]]:
+    """Return the newest line up to `line` that lacks no message, shape (n,), and whose checkpoints alone lead to it.
 
-    None: there is no such line, or it is too far back.
+    `missing_at` : the first message in flight across a line that is gone, by channel; -1: none is. The line is None
+    where there is none, or it is too far back.
     """
-    history, line = planned.evidence.history, planned.line
     lowered: set[int] = set()
     for _ in range(_ROUNDS):
-        missing = first_missing(history.channels, _ranges(planned, line), logs, retained)
+        missing = missing_at(line)
         lacking = np.flatnonzero(missing >= 0)
         if not len(lacking):
             return line, lowered
