@@ -12,7 +12,7 @@ from cklog.lines.recovery.work import with_counts
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 from cklog.runs.snapshots.beside.positions import with_positions
-from cklog.runs.snapshots.beside.transactions import with_transactions
+from cklog.runs.snapshots.beside.transactions import with_transactions, without_lost_results
 from cklog.runs.snapshots.line import SnapshotLine, audit_snapshots, restored_in, verify_snapshots
 from cklog.runs.snapshots.plan import SnapshotPlan, plan_snapshots
 
@@ -51,11 +51,14 @@ class SnapshotsKind(Kind):
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         parser, opened = self._beside_sinks(question)
-        plan = self._plan(question, parser)
-        draft, works = SnapshotLine(parser).draft(command, plan, question)
-        draft = with_positions(draft, parser, plan, question.source_from)
         logs = self._logs_of(kafka)
-        draft = _without_order(with_transactions(draft, parser, plan, logs, bool(question.at)))
+        plan, lost = self._plan(question, parser), []
+        if logs is not None and not question.at:
+            plan, lost = without_lost_results(plan, logs)
+        draft, works = SnapshotLine(parser).draft(command, plan, question)
+        draft = replace(draft, findings=[*draft.findings, *lost])
+        draft = with_positions(draft, parser, plan, question.source_from)
+        draft = _without_order(with_transactions(draft, plan, logs))
         beside = self._beside_logs(draft, kafka, written=plan.written(parser.job_id), logs=logs)
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]

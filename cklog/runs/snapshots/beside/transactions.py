@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from cklog.inputs.offers import OffersSnapshots
 from cklog.kafka_logs.ended import Ended, EndedTransaction, ProducerEpoch, how_ended, parse_producer
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine
 from cklog.model.unchecked import Unchecked
@@ -65,57 +63,54 @@ def pending_transactions(table: pa.Table, logs: PartitionLogs | None = None) -> 
     return [one if one.producer is None else replace(one, parts=tuple(found[one.producer])) for one in made]
 
 
-def with_transactions(
-    draft: Draft[RecoveryLine], parser: OffersSnapshots, plan: SnapshotPlan, logs: PartitionLogs | None, chosen: bool
-) -> Draft[RecoveryLine]:
-    """Add to a line how its pending transactions ended; one that was aborted makes an older line the right one.
+def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> tuple[SnapshotPlan, list[Finding]]:
+    """Return a plan in which no job restarts from a snapshot of which a transaction was aborted, if it has another one.
 
-    `chosen`: the line was asked for, so that no other is looked for.
+    The newest older snapshot of which none was aborted makes these results again. The findings are about those that are
+    passed over.
     """
+    chosen, findings = dict(plan.chosen), []
+    for group in plan.groups:
+        judged = chosen[group.job]
+        passed: list[Finding] = []
+        while judged is not None and (lost := _lost(plan, judged, logs)):
+            passed += lost
+            judged = _next_older(group, judged)
+        if judged is not None:
+            chosen[group.job] = judged
+            findings += passed
+    return replace(plan, chosen=chosen), findings
+
+
+def _lost(plan: SnapshotPlan, judged: JudgedSnapshot, logs: PartitionLogs) -> list[Finding]:
+    found = pending_transactions(plan.survey.tables[judged.folder.path], logs)
+    return [one for one in transaction_findings(judged, found) if one.id == "transaction-aborted"]
+
+
+def _next_older(group: Candidates, judged: JudgedSnapshot) -> JudgedSnapshot | None:
+    older = group.snapshots[group.snapshots.index(judged) + 1 :]
+    return next((j for j in older if j.verdict == "restorable" and j.id is not None and not j.disputed), None)
+
+
+def with_transactions(
+    draft: Draft[RecoveryLine], plan: SnapshotPlan, logs: PartitionLogs | None
+) -> Draft[RecoveryLine]:
+    """Add to a line how its pending transactions ended, and of which of them nothing shows it."""
     line, findings, runs = draft.result, list(draft.findings), []
     told: dict[tuple[str, str], Ended] = {}
     for run, group in zip(line.runs, plan.groups, strict=True):
         judged = plan.chosen[group.job]
         found = [] if judged is None else pending_transactions(plan.survey.tables[judged.folder.path], logs)
-        run = replace(run, unchecked=(*run.unchecked, *_unchecked(found, logs is not None)))
-        if judged is not None and logs is not None and found:
+        runs.append(replace(run, unchecked=(*run.unchecked, *_unchecked(found, logs is not None))))
+        if judged is not None and logs is not None:
             told |= {(name_of(judged), one.name): one.how for one in found}
             findings += transaction_findings(judged, found)
-            lost = any(one.how == "aborted" for one in found)
-            older = _older(plan, group, judged, logs) if lost and not chosen else None
-            run = run if older is None else _gone_back(parser, run, group, judged, older)
-        runs.append(run)
     rows = [
         {**row, "ended": told[key]} if (key := (row["snapshot"], row["transaction"])) in told else row
         for row in line.details["transactions"]
     ]
     result = replace(line, runs=tuple(runs), details=line.details | {"transactions": rows})
     return replace(draft, result=result, findings=findings)
-
-
-def _older(plan: SnapshotPlan, group: Candidates, judged: JudgedSnapshot, logs: PartitionLogs) -> JudgedSnapshot | None:
-    """Return the newest older snapshot of which nothing that is pending was aborted; None: there is none."""
-    for one in group.snapshots[group.snapshots.index(judged) + 1 :]:
-        if one.verdict == "restorable" and one.id is not None and not one.disputed:
-            found = pending_transactions(plan.survey.tables[one.folder.path], logs)
-            if all(each.how != "aborted" for each in found):
-                return one
-    return None
-
-
-def _gone_back(
-    parser: OffersSnapshots, run: RunAction, group: Candidates, judged: JudgedSnapshot, older: JudgedSnapshot
-) -> RunAction:
-    """Return the action about a job whose newest snapshot has lost results: an older one makes them again."""
-    if run.action not in ("restart", "restart-older"):
-        return run
-    at = f"{parser.job_id(group.job)}/0={older.id}"
-    note = (
-        f"transactions of {name_of(judged)} were aborted; ask again with --at {at}: of {name_of(older)} none was, and "
-        "it reads again what they held"
-    )
-    chosen = name_of(older).rpartition("/")[2]
-    return replace(run, action="restart-older", chosen=chosen, command=None, note=note)
 
 
 def _unchecked(found: Iterable[PendingTransaction], looked: bool) -> Iterator[Unchecked]:

@@ -76,8 +76,10 @@ def test_an_older_checkpoint_makes_lost_results_again(tmp_path: Path) -> None:
     for number in (6, 7, 8):
         checkpoint(tmp_path / "ck", number, (number, 0))
     code, run, _ = line(tmp_path, [log_of((6, 0, COMMIT), (7, 0, ABORT), (8, 0, ABORT))])
-    assert (code, run["action"], run["chosen"], run["command"]) == (3, "restart-older", "chk-6", None)
-    assert f"--at {JOB}/0=6" in run["note"]
+    assert (code, run["action"], run["chosen"]) == (3, "restart-older", "chk-6")
+    assert run["command"].endswith(f"{JOB}/chk-6")
+    steps = cklog("runbook", tmp_path / "ck", "--kafka", tmp_path / "kafka").out
+    assert "Restore chk-6" in steps
 
 
 def test_without_logs_the_answer_says_what_it_rests_on(tmp_path: Path) -> None:
