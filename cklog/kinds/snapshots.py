@@ -52,11 +52,10 @@ class SnapshotsKind(Kind):
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         parser, opened = self._beside_sinks(question)
         logs = self._logs_of(kafka)
-        plan, lost = self._plan(question, parser), []
+        plan = self._plan(question, parser)
         if logs is not None and not question.at:
-            plan, lost = without_lost_results(plan, logs)
+            plan = without_lost_results(plan, logs)
         draft, works = SnapshotLine(parser).draft(command, plan, question)
-        draft = replace(draft, findings=[*draft.findings, *lost])
         draft = with_positions(draft, parser, plan, question.source_from)
         draft = _without_order(with_transactions(draft, plan, logs))
         beside = self._beside_logs(draft, kafka, written=plan.written(parser.job_id), logs=logs)

@@ -63,13 +63,12 @@ def pending_transactions(table: pa.Table, logs: PartitionLogs | None = None) -> 
     return [one if one.producer is None else replace(one, parts=tuple(found[one.producer])) for one in made]
 
 
-def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> tuple[SnapshotPlan, list[Finding]]:
+def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> SnapshotPlan:
     """Return a plan in which no job restarts from a snapshot of which a transaction was aborted, if it has another one.
 
-    The newest older snapshot of which none was aborted makes these results again. The findings are about those that are
-    passed over.
+    The newest older snapshot of which none was aborted makes these results again. Findings tell which are passed over.
     """
-    chosen, findings = dict(plan.chosen), []
+    chosen, findings = dict(plan.chosen), list(plan.findings)
     for group in plan.groups:
         judged = chosen[group.job]
         passed: list[Finding] = []
@@ -79,7 +78,7 @@ def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> tuple[Snaps
         if judged is not None:
             chosen[group.job] = judged
             findings += passed
-    return replace(plan, chosen=chosen), findings
+    return replace(plan, chosen=chosen, findings=findings)
 
 
 def _lost(plan: SnapshotPlan, judged: JudgedSnapshot, logs: PartitionLogs) -> list[Finding]:
