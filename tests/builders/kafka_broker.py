@@ -57,7 +57,10 @@ class TopicLog:
         """A batch of `count` offsets without those in `holes`, in a transaction if it has a producer."""
         rows = [Row(b"v%d" % i, time=time + i, delta=i) for i in range(count) if i not in holes]
         flags = TRANSACTIONAL if producer >= 0 else 0
-        made = batch(self.end, rows, flags=flags, producer=producer, last_delta=count - 1, max_time=time + count)
+        epoch = 0 if producer >= 0 else -1
+        made = batch(
+            self.end, rows, flags=flags, producer=producer, last_delta=count - 1, max_time=time + count, epoch=epoch
+        )
         if producer >= 0:
             self.running.setdefault(producer, self.end)
         offsets = [self.end + (row.delta or 0) for row in rows]

@@ -26,7 +26,7 @@ from cklog.impact.sinks.model import (
 )
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
 from cklog.inputs.offers import OffersSnapshots
-from cklog.kafka_logs.ended import Ended, how_ended, parse_producer
+from cklog.kafka_logs.ended import Ended, EndedTransaction, how_ended, parse_producer
 from cklog.model.findings import Finding
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
@@ -267,10 +267,15 @@ def _located(rows: Sequence[SinkTransaction], logs: BoundLogs | None) -> Iterabl
             continue
         fate = _ENDED[how_ended(found[known])]
         parts = [
-            replace(row, fate=fate, log=one.partition, from_=one.first, to=one.end, records=one.records)
+            replace(row, fate=fate, log=one.partition, from_=one.first, to=_end_of(one, logs), records=one.records)
             for one in found[known]
         ]
         yield from parts or [replace(row, fate=fate)]
+
+
+def _end_of(one: EndedTransaction, logs: BoundLogs) -> int:
+    """Where a transaction ends in its partition: an open one, where that does."""
+    return logs.logs.partitions([one.partition])[one.partition].restart_end if one.end is None else one.end
 
 
 _ENDED: Mapping[Ended, Any] = {"committed": "done", "aborted": "lost", "open": "committed", "unknown": "unknown"}
