@@ -92,12 +92,13 @@ def read(uri: str, branch: str = "") -> SinkTable:
 def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int, versions: Set[int]) -> None:
     """Say which checkpoints are damaged: where each commit behind the one before is there, all is known without them.
 
-    Delta before 4.0 reads such a table by its commits; 4.0 does not read it at all.
+    One that an engine still reads may make it forget what the commits tell. Delta before 4.0 reads a table by its
+    commits where a checkpoint cannot be read; 4.0 does not read it at all.
     """
     newest = max([*versions, *(one.version for one in flawed)], default=base)
     known = versions >= {*range(base + 1, newest + 1)}
     for one in flawed:
-        if known:
+        if known and not one.read:
             files.say(
                 "corrupt-file",
                 "warning",

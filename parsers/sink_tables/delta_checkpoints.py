@@ -39,11 +39,16 @@ class Checkpoint(NamedTuple):
 
 
 class FlawedCheckpoint(NamedTuple):
-    """A checkpoint that cannot be used: its version, its file, and why."""
+    """A checkpoint that cannot be used: its version, its file, and why; `read`: an engine may read what is left."""
 
     version: int
     path: str
     why: str
+    read: bool
+
+
+class _NoParquet(NoJson):
+    """Raised for a file that no reader of Parquet opens."""
 
 
 def newest_checkpoint(
@@ -83,9 +88,9 @@ def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) 
                     if action.get("metaData") is not None:
                         properties, id = properties_of(action["metaData"]), id_of(action["metaData"])
         except NoJson as error:
-            return FlawedCheckpoint(version, path, str(error))
+            return FlawedCheckpoint(version, path, str(error), not isinstance(error, _NoParquet))
     if properties is None:  # every checkpoint has them once: what is left of this one remembers nothing
-        return FlawedCheckpoint(version, path, "it has no metaData")
+        return FlawedCheckpoint(version, path, "it has no metaData", read=True)
     return Checkpoint(version, transactions, properties, id)
 
 
@@ -104,7 +109,7 @@ def _actions(files: Metadata, folder: str, entry: FileEntry) -> Iterator[dict[st
     except UNREADABLE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise Unreadable(f"{files.place(f'{folder}/{entry.path}')}: {first_line(error)}") from None
-        raise NoJson(f"no Parquet file that can be read: {first_line(error)[:200]}") from None
+        raise _NoParquet(f"no Parquet file that can be read: {first_line(error)[:200]}") from None
 
 
 def _rows(files: Metadata, folder: str, entry: FileEntry) -> Iterator[dict[str, Any]]:

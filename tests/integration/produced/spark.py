@@ -65,6 +65,37 @@ def _(folder: Path) -> Asked:
     return wordcount(folder, gone=("ck/offsets/2",))
 
 
+def stateless(folder: Path, batches: list[int], end: str, more: Mapping[str, bytes]) -> Path:
+    """A query without state that has done these batches."""
+    head = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}\n'
+    files = {"metadata": b'{"id":"q"}', **more}
+    files |= {f"offsets/{n}": head + end.replace("N", str(n)).encode() for n in batches}
+    return stored(folder, files | {f"commits/{n}": b'v1\n{"nextBatchWatermarkMs":0}' for n in batches})
+
+
+@produces("async-progress", exit=0)
+def _(folder: Path) -> Asked:
+    beginning = {"sources/0/0": b'\0v1\n{"t":{"0":0}}'}
+    return "recovery-line", stateless(folder, [0, 2, 5, 9], '{"t":{"0":N}}', beginning)
+
+
+@produces("unjudged-source", exit=5)
+def _(folder: Path) -> Asked:
+    kept = {f"sources/0/positions/{n}": b"7" for n in (0, 1)}
+    return "recovery-line", stateless(folder, [0, 1, 2], '{"cursor":N}', kept)
+
+
+@produces("source-table-cleaned", exit=3)
+def _(folder: Path) -> Asked:
+    end = '{"sourceVersion":1,"reservoirId":"t","reservoirVersion":N,"index":-1,"isStartingVersion":false}'
+    run = stateless(folder / "ck", [0, 1, 2], end, {})
+    name = f"{9:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    log = {name: b'{"metaData":{"id":"t","configuration":{}}}'}
+    log |= {f"{n:020}.json": b'{"commitInfo":{"timestamp":5,"operation":"WRITE"}}' for n in (9, 10)}
+    table = stored(folder / "src", {f"_delta_log/{path}": data for path, data in log.items()})
+    return "recovery-line", run, "--sink", str(table)
+
+
 @produces("missing-metadata", exit=3)
 def _(folder: Path) -> Asked:
     return wordcount(folder, gone=("ck/metadata",))
