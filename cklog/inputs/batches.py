@@ -7,6 +7,7 @@ and the logs of file sources and file sinks list files. What follows from a flaw
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar
@@ -19,6 +20,7 @@ from cklog.model.verdict import NOT_JUDGED
 from cklog.storage import FileEntry
 
 T = TypeVar("T")
+_POSITIVE = re.compile("[0-9]{0,5}[1-9][0-9]{0,5}")
 FoundSize = int | Literal["outside"] | None
 """The size of a stored file in bytes; None: it is missing; "outside": it lies outside PATH, so nobody looked."""
 
@@ -109,6 +111,12 @@ class BatchOffsets:
     ends: dict[str, Any]
     conf: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def partitions(self) -> int | None:
+        """How many partitions operators have whose rows are shuffled, None if the settings do not say it."""
+        text = str(self.conf.get("spark.sql.shuffle.partitions", ""))
+        return int(text) if _POSITIVE.fullmatch(text) else None
+
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
@@ -193,6 +201,11 @@ class MetadataLogs:
         read = self.offsets.get(batch)
         return read.value.ends if read is not None and read.value is not None else None
 
+    def partitions(self, batch: int) -> int | None:
+        """Return how many partitions a batch has, None if unknown."""
+        read = self.offsets.get(batch)
+        return read.value.partitions if read is not None and read.value is not None else None
+
     def batches(self) -> tuple[Batch, ...]:
         """Return every batch that left a plan or a commit, in order."""
         return tuple(map(self._batch, sorted(self.offsets.keys() | self.commits.keys())))
@@ -229,8 +242,9 @@ def is_asynchronous(logs: MetadataLogs) -> bool:
 class StateOperator(NamedTuple):
     """An operator with state: its number, its folder, and its name as its metadata calls it, if it does.
 
-    `metadata` is how reading that went, None if there is none; `schemas` are stored paths in it. `has_schema`: the
-    schema of its state is there; `needs_metadata`: by what is there, a restart needs its metadata.
+    `metadata` is how reading that went, None if there is none; `schemas` are stored paths in it, and `lost_schemas`
+    those files that cannot be used, by path. `has_schema`: the schema of its state is there; `needs_metadata`: by what
+    is there, a restart needs its metadata.
     """
 
     operator: str
@@ -238,6 +252,7 @@ class StateOperator(NamedTuple):
     name: str | None
     metadata: FileRead[Any] | None
     schemas: tuple[str, ...]
+    lost_schemas: tuple[tuple[str, FileFlaw], ...]
     has_schema: bool
     needs_metadata: bool
 
@@ -294,8 +309,18 @@ class StoredState(Protocol):
         """The operators with state, in order."""
 
     @property
+    def repairs_itself(self) -> bool:
+        """Whether it is known that a restart passes over snapshots that it cannot read."""
+
+    def tried_in_vain(self, version: int) -> list[str]:
+        """Return the snapshots read so far that cannot be used, though loading a version tries them before another."""
+
+    @property
     def stores(self) -> int:
-        """How many stores there are, or should be."""
+        """How many stores a restart loads."""
+
+    def required(self, version: int) -> Collection[ChainName]:
+        """Return the stores that must have a version: their number is that of the batch which wrote it."""
 
     def table(self) -> pa.Table:
         """Return rows of `cklog.inputs.pieces.PIECES`, with the flaws of files that were read so far."""

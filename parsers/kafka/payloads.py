@@ -14,15 +14,11 @@ import pyarrow as pa
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import RECORDS_PER_BYTE, budgets, inflated_of
 from cklog.errors import first_line
-from cklog.parsers.codecs.decompression import DecompressionError, decompress
+from cklog.parsers.codecs import snappy_frames
+from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.streams import open_stream
-from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 
 _BLOCK_BYTES = 1 << 20
-_SNAPPY_RATIO = 22
-"""A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
-
-_XERIAL = b"\x82SNAPPY\x00"
 _CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 
@@ -126,30 +122,12 @@ def _stream_parts(packed: bytes, codec: str, limit: int) -> Iterator[bytes]:
 
 def _snappy_parts(packed: bytes, limit: int) -> Iterator[bytes]:
     """Decompress a snappy payload by blocks: the Java client frames them (xerial), librdkafka writes one raw block."""
-    if not packed.startswith(_XERIAL):
-        yield _decompress_snappy(packed, limit)
-        return
-    at = len(_XERIAL) + 8  # two version numbers that no reader looks at
-    while at < len(packed):
-        length = int.from_bytes(packed[at : at + 4], "big")
-        at += 4
-        if at + length > len(packed):
-            raise BadBatch(f"a snappy block of {length} bytes where {max(len(packed) - at, 0)} are left")
-        yield _decompress_snappy(packed[at : at + length], limit)
-        at += length
-
-
-def _decompress_snappy(block: bytes, limit: int) -> bytes:
-    """Decompress one block, which begins with the size of what it holds: an unsigned varint of at most 5 bytes."""
     try:
-        size, at = unsigned_varint(block, 0)
-    except BadVarint as reason:
-        raise BadBatch(f"a snappy block without a length: {reason}") from None
-    if size > _SNAPPY_RATIO * (len(block) - at):
-        raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
-    if size > limit:
-        raise BatchOverBudget(f"more than {limit} bytes when decompressed")
-    try:
-        return decompress("snappy", block, size)
-    except DecompressionError as error:
-        raise BadBatch(str(error)) from None
+        if packed.startswith(snappy_frames.MAGIC):
+            yield from snappy_frames.unframed(ByteStream([packed]), limit)
+        else:
+            yield snappy_frames.decompress_block(packed, limit)
+    except snappy_frames.BadSnappy as bad:
+        raise BadBatch(str(bad)) from None
+    except snappy_frames.SnappyOverLimit:
+        raise BatchOverBudget(f"more than {limit} bytes when decompressed") from None

@@ -63,11 +63,23 @@ def schema_of(key: tuple[str, ...]) -> bytes:
     return b"\0\2v2" + b"".join(b"\0\0\0\1" + struct.pack(">H", len(part)) + part for part in parts)
 
 
+NEWER = (
+    "spark.sql.streaming.stateStore.rowChecksum.enabled",
+    "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion",
+)
+"""Settings that plans have from Spark 4.1 and from 4.2 on."""
+
+
 def checkpoint(
-    provider: str, commits: int, codec: str = "lz4", watermark: int = 0, partitions: int = 2
+    provider: str,
+    commits: int,
+    codec: str = "lz4",
+    watermark: int = 0,
+    partitions: int = 2,
+    newer: tuple[str, ...] = NEWER,
 ) -> dict[str, bytes]:
-    """Batches 0 to `commits` - 1, and one in flight."""
-    conf = {
+    """Batches 0 to `commits` - 1, and one in flight, of Spark 4.3; of an older one without what is `newer`."""
+    conf = dict.fromkeys(newer, "1") | {
         "spark.sql.streaming.stateStore.providerClass": provider,
         "spark.sql.streaming.stateStore.compression.codec": codec,
         "spark.sql.shuffle.partitions": str(partitions),

@@ -173,7 +173,8 @@ def _judge_sink_log(
     elif newest > committed:
         place = f"{path}/{newest}"
         if with_ids and newest == logs.planned:
-            yield Fact(_never_committed(path, logs, removed, lost), stops=True)
+            mends = removed if lost is None else ()
+            yield Fact(_never_committed(path, logs, removed, lost), stops=True, remove=mends)
         else:
             ahead = _log_ahead(place, newest, logs.planned, committed)
             yield Fact(ahead, stops=with_ids and newest > logs.planned)

@@ -22,17 +22,19 @@ from cklog.model.verdict import NOT_JUDGED, UNREAD
 from cklog.model.wording import many
 from cklog.runs.batches.gaps import asynchronous_finding, gap_findings
 from cklog.runs.batches.offsets import kind_of, went_back
+from cklog.runs.batches.repartitions import repartition_of, told_of_skipped, told_of_unfinished, unfinished, was_skipped
 
 _COPY = "on a copy of the checkpoint"
 _STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 class Fact(NamedTuple):
-    """A finding; whether it makes a restart of the query fail, or go on without batches that are not done."""
+    """A finding; whether a restart fails, or skips batches that are not done; files whose removal mends that."""
 
     finding: Finding
     stops: bool = False
     skips: bool = False
+    remove: tuple[str, ...] = ()
 
 
 def sorted_findings(facts: Iterable[Fact]) -> tuple[Finding, ...]:
@@ -100,6 +102,7 @@ def judge(logs: MetadataLogs) -> list[Fact]:
         *_judge_offsets(logs),
         *_judge_commits(logs),
         *_judge_order(logs),
+        *_judge_repartition(logs),
         *_judge_ranges(logs),
         *map(Fact, checksum_findings(reads)),
     ]
@@ -240,6 +243,14 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         yield Fact(finding, stops=names_states(logs), skips=not names_states(logs))
 
 
+def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge a newest plan that repartitions the state and was not finished."""
+    if unfinished(logs) is not None:
+        path = logs.offsets[logs.planned].path
+        message = told_of_unfinished(logs)
+        yield Fact(file_finding("unfinished-repartition", "error", path, message), stops=True, remove=(path,))
+
+
 def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
     """Judge batches next to each other: they must name the same sources, and no source may go back."""
     for before, n in pairwise(sorted(logs.offsets)):
@@ -257,7 +268,7 @@ def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
             if None not in (start[key], end[key]) and kind_of(start[key]) != kind_of(end[key]):
                 message = f"{path}: source {key} has another form of offset than in batch {before}; one is wrong."
                 yield Fact(file_finding("torn-batch-file", severity, path, message), stops=needed)
-            if went_back(start[key], end[key]):
+            if went_back(start[key], end[key]) and repartition_of(logs, n) is None:
                 message = f"{path}: source {key} ends before the end of batch {before}; one of the two is wrong."
                 yield Fact(file_finding("offset-went-back", severity, path, message))
 
@@ -311,11 +322,13 @@ def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
     lacking = [f"{logs.offset_log.folder}/{at}"] if plan is None or plan.flaw is not None else []
     lacking += [f"{logs.commit_log.folder}/{at}"] if commit is None or commit.flaw is not None else []
     why = f"{' and '.join(lacking)} cannot be read"
-    if not lacking:
-        if way_back(logs, at) is not None:
-            return []
+    if not lacking and way_back(logs, at) is not None:
+        return []
+    if not lacking and was_skipped(logs, at):
+        lacking, why = [f"{logs.commit_log.folder}/{at}"], told_of_skipped(at)
+    elif not lacking:
         lacking = [f"{logs.offset_log.folder}/{logs.before(at)}"]
-        why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither is there whole"
+        why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither can be used"
     message = f"No way back to batch {at}: {why}. The newest whole one before is taken."
     return [Fact(file_finding("unreachable-batch", "error", lacking[0], message))]
 
@@ -336,14 +349,14 @@ def way_back(logs: MetadataLogs, batch: int) -> Literal["afresh", "again"] | Non
     """Return how a query that goes back to `batch` goes on, None if it cannot go back there.
 
     Its own plan and commit must be whole. "afresh": all later plans are removed, and a restart reads the plan before.
-    "again": that one is purged, but the plan after it is kept, which a restart runs again with its stored range.
+    "again": that one is purged, but the plan after it is kept, which a restart runs again, unless it repartitions.
     """
     read = logs.commits.get(batch)
-    if read is None or read.flaw is not None or logs.ends(batch) is None:
+    if read is None or read.flaw is not None or logs.ends(batch) is None or was_skipped(logs, batch):
         return None
     if batch == 0 or logs.ends(logs.before(batch)) is not None:
         return "afresh"
-    return "again" if logs.ends(batch + 1) is not None else None
+    return "again" if logs.ends(batch + 1) is not None and repartition_of(logs, batch + 1) is None else None
 
 
 def back_to(logs: MetadataLogs, at: int) -> MetadataLogs:
@@ -354,6 +367,11 @@ def back_to(logs: MetadataLogs, at: int) -> MetadataLogs:
     last = max((n for n in logs.commits if n <= at and way_back(logs, n) is not None), default=-1)
     again = last >= 0 and way_back(logs, last) == "again"
     return _up_to(logs, last, last + 1 if again else last)
+
+
+def without_repartition(logs: MetadataLogs) -> MetadataLogs:
+    """Leave out the newest plan where it is that of a repartition which was not finished: no restart runs it."""
+    return logs if unfinished(logs) is None else _up_to(logs, max(logs.commits, default=-1))
 
 
 def _up_to(logs: MetadataLogs, last: int, planned: int | None = None) -> MetadataLogs:

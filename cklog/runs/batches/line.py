@@ -233,7 +233,11 @@ def _note(plan: BatchPlan) -> str:
         if plan.remove_folders:
             folders = " ".join(plan.remove_folders)
             listed = "all of this, folders whole" if shown else f"{listed}, and the folders {folders} whole"
-        log = "" if plan.sink is not None else ", and the same batches from a file sink's log, if there is one"
+        log = (
+            ""
+            if plan.sink is not None or plan.removed_to is None
+            else ", and the same batches from a file sink's log, if there is one"
+        )
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
     if plan.fails or plan.skips:
         return "the findings say what to mend before the query is started again"
@@ -296,7 +300,8 @@ def _loadable(batch: int, target: BatchPlan) -> Check:
     if target.unjudged:
         return Check("loadable", None, target.unjudged)
     stores = sum(row["partitions"] for row in target.stores)
-    return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}")
+    mended = "; a restart fails before the files that the findings name are mended" if target.fails else ""
+    return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}{mended}")
 
 
 def _replayable(sizes: list[Any]) -> Check:

@@ -12,9 +12,11 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from cklog.inputs.batches import Batch, MetadataLogs, StateStoreRow, StoredState
 from cklog.inputs.offers import OffersBatches
-from cklog.inputs.pieces import PiecesRead
+from cklog.inputs.pieces import ChainName, PiecesRead
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach
 from cklog.runs.batches.file_sink import judge_sink
@@ -27,8 +29,10 @@ from cklog.runs.batches.judge import (
     judge_empty,
     judge_target,
     sorted_findings,
+    without_repartition,
 )
 from cklog.runs.batches.offsets import SourceRange, log_offset
+from cklog.runs.batches.repartitions import unfinished
 from cklog.runs.batches.state_line import (
     broken_facts,
     chain_note,
@@ -140,6 +144,7 @@ def plan_of(
         rolled_back = tuple(n for n, read in logs.commits.items() if n > judged.batch and read.flaw is None)
         facts += judge_sources(parser, logs)[1]
         logs, removed_to = back_to(logs, judged.batch), max(everything.planned, everything.committed)
+    logs = without_repartition(logs)
     sources, source_facts = judge_sources(parser, logs)
     sink = judge_sink(parser, logs, sources, removed_to is not None, as_of is None)
     lasting += [*judge(logs), *source_facts, *sink.facts]
@@ -147,10 +152,14 @@ def plan_of(
     planned = logs.planned if logs.planned > logs.committed else None
     has = sink.newest >= planned if sink.folder is not None and planned is not None else None
     fails = any(fact.stops for fact in facts)
-    blocked = removed_to is not None and (sink.stuck or any(fact.stops for fact in lasting))
-    removed = [*sink.remove]
+    left = facts if removed_to is None else lasting
+    stuck = sink.stuck or any(fact.stops and not fact.remove for fact in left)
+    blocked = removed_to is not None and stuck
+    removed = [*sink.remove, *itertools.chain.from_iterable(fact.remove for fact in left)]
     folders: dict[str, tuple[str, ...]] = {}
-    if removed_to is not None and logs.committed >= 0:
+    if removed_to is None and unfinished(asked.logs) is not None:
+        removed += state.later_files(logs.committed)
+    elif removed_to is not None and logs.committed >= 0:
         removed += _later_files(everything, logs, state)
     elif removed_to is not None:
         folders = _folders_of_batches(parser, everything, state)
@@ -184,8 +193,8 @@ def plan_of(
         stores=tuple(state.rows(judged.batch)),
         unjudged="; ".join(filter(None, (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts)))),
         lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
-        remove=() if blocked else parser.with_checksums(removed),
-        remove_folders=() if blocked else tuple(sorted(folders)),
+        remove=() if stuck else parser.with_checksums(removed),
+        remove_folders=() if stuck else tuple(sorted(folders)),
         removed_to=removed_to,
         state_bytes=judged.bytes,
         skips=any(fact.skips for fact in lasting),
@@ -204,6 +213,14 @@ def _begins(parser: OffersBatches, logs: MetadataLogs, state: StoredState) -> bo
 
 
 def pieces_of(parser: OffersBatches) -> PiecesRead:
+    """Read every state file up to the newest commit's version, of the stores that a restart after that commit loads."""
+    state, read = all_pieces(parser)
+    needed = frozenset(state.required(state.needed))
+    rows = [name in needed for name in zip(*(read.table[c].to_pylist() for c in ChainName._fields), strict=True)]
+    return read if all(rows) else read._replace(table=read.table.filter(pa.array(rows)))
+
+
+def all_pieces(parser: OffersBatches) -> tuple[StoredState, PiecesRead]:
     """Read every state file up to the newest commit's version, as rows of `cklog.inputs.pieces.PIECES`."""
     logs = parser.logs()
     state = parser.state(logs)
@@ -215,7 +232,7 @@ def pieces_of(parser: OffersBatches) -> PiecesRead:
         *broken_facts(state, judged),
     ]  # commits say what is needed
     facts += other_state_facts(state, logs, judged)
-    return PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
+    return state, PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
 
 
 def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: int | None, drop_plans: bool) -> _Asked:

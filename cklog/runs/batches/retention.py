@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
-from cklog.inputs.batches import Batch
+from cklog.inputs.batches import Batch, StoredState
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Draft
@@ -23,7 +23,8 @@ from cklog.retention.links import without_flaws
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named
 from cklog.runs.batches.line import QUERY as OPERATOR
-from cklog.runs.batches.plan import BatchPlan, pieces_of, plan_of
+from cklog.runs.batches.plan import BatchPlan, all_pieces, plan_of
+from cklog.runs.batches.state_line import can_all_load, chains_required
 from cklog.storage import Root
 
 RULES: Mapping[str, str] = {
@@ -50,6 +51,13 @@ QUERY = f"{OPERATOR}/0"
 _DIGITS = re.compile(r"([0-9]+)")
 
 
+class _Stores(NamedTuple):
+    """The versions of all stores, and which of them a batch needs."""
+
+    chains: Chains
+    stored: StoredState
+
+
 @dataclass(frozen=True, slots=True)
 class _Targets:
     """Batches that a restart may go back to: why each stays, and whether all that it needs is there.
@@ -74,14 +82,14 @@ def batch_retention(parser: OffersBatches, root: Root, policy: RetentionPolicy) 
     plan = plan_of(parser)
     findings: tuple[Finding, ...] = plan.findings
     inputs: tuple[InputUsed, ...] = plan.inputs
-    chains: Chains | None = None
+    state: _Stores | None = None
     prefix = next(used.path for used in plan.inputs if used.path.endswith("offsets")).removesuffix("offsets")
     if plan.stores and not plan.unjudged:
-        table, more, used = pieces_of(parser)[:3]
-        chains = chains_of(table)
-        findings, inputs = (*findings, *more, *chains.findings), tuple(dict.fromkeys([*inputs, *used]))
-    targets = _targets(plan, chains, policy)
-    rows = list(_rows(root, prefix, plan, chains, targets))
+        stored, (table, more, used, *_) = all_pieces(parser)
+        state = _Stores(chains_of(table), stored)
+        findings, inputs = (*findings, *more, *state.chains.findings), tuple(dict.fromkeys([*inputs, *used]))
+    targets = _targets(plan, state, policy)
+    rows = list(_rows(root, prefix, plan, state, targets))
     made = RetentionPlan(
         kind="batches",
         unit="files",
@@ -95,13 +103,13 @@ def batch_retention(parser: OffersBatches, root: Root, policy: RetentionPolicy) 
     return Draft("retention", made, findings, inputs, indeterminate=bool(plan.unjudged))
 
 
-def _targets(plan: BatchPlan, chains: Chains | None, policy: RetentionPolicy) -> _Targets:
+def _targets(plan: BatchPlan, state: _Stores | None, policy: RetentionPolicy) -> _Targets:
     """What stays: the line, the newest, those of the window, and pins, whether or not those can be restored.
 
     What cannot be restored but is newer than the oldest of those counted stays too: mended, it would be one of them.
     """
     by_number = {b.batch: b for b in plan.batches}
-    whole = [b for b in reversed(plan.batches) if _is_whole(b, by_number, plan) and _has_state(chains, b.batch)]
+    whole = [b for b in reversed(plan.batches) if _is_whole(b, by_number, plan) and _has_state(state, b.batch)]
     numbers = {*by_number, *plan.rolled_back}
     why = dict.fromkeys((_pinned(numbers, text) for text in policy.pins), "pin")
     if not whole:
@@ -113,7 +121,7 @@ def _targets(plan: BatchPlan, chains: Chains | None, policy: RetentionPolicy) ->
         if b.time is None or b.time >= (policy.since or 0):
             why.setdefault(b.batch, "no-time" if b.time is None else "window")
     floor = whole[policy.keep - 1 if policy.keep else 0].batch if len(whole) >= (policy.keep or 1) else -1
-    versions = [] if chains is None else np.unique(chains.version).tolist()
+    versions = [] if state is None else np.unique(state.chains.version).tolist()
     for number in sorted(({*numbers, *(version - 1 for version in versions)}) - {b.batch for b in whole}):
         time = by_number[number].time if number in by_number else None
         in_window = policy.since is not None and (time is None or time >= policy.since)
@@ -139,9 +147,9 @@ def _before(batch: int, numbers: Iterable[int], plan: BatchPlan) -> int:
     return max(found, default=batch - 1)
 
 
-def _has_state(chains: Chains | None, batch: int) -> bool:
-    """Whether every state store can load what batch `batch` left."""
-    return chains is None or all(chains.can_restore(chain, batch + 1) for chain in range(len(chains.names)))
+def _has_state(state: _Stores | None, batch: int) -> bool:
+    """Whether every store can load what batch `batch` left."""
+    return state is None or can_all_load(state.stored, state.chains, batch)
 
 
 def _pinned(known: Set[int], text: str) -> int:
@@ -154,11 +162,11 @@ def _pinned(known: Set[int], text: str) -> int:
     return number
 
 
-def _rows(root: Root, prefix: str, plan: BatchPlan, chains: Chains | None, targets: _Targets) -> Iterator[RetentionRow]:
+def _rows(root: Root, prefix: str, plan: BatchPlan, state: _Stores | None, targets: _Targets) -> Iterator[RetentionRow]:
     """Every file of the checkpoint; a checksum file goes with the file that it is of."""
     in_flight = plan.planned if plan.committed == targets.line else None
     numbers = [b.batch for b in plan.batches]
-    needs = _Needs(chains, targets, in_flight, {batch: _before(batch, numbers, plan) for batch in targets.why})
+    needs = _Needs(state, targets, in_flight, {batch: _before(batch, numbers, plan) for batch in targets.why})
     for entry in sorted(root.list(), key=lambda entry: _natural(entry.path)):
         if not entry.path.startswith(prefix):
             continue
@@ -200,14 +208,14 @@ class _Needs:
     """The rule of a file, and the batch that needs it."""
 
     def __init__(
-        self, chains: Chains | None, targets: _Targets, in_flight: int | None, before: Mapping[int, int]
+        self, state: _Stores | None, targets: _Targets, in_flight: int | None, before: Mapping[int, int]
     ) -> None:
         self._targets = targets
         self._in_flight = in_flight
         self._before = before
         self._logs = self._of_logs()
-        self._state = {} if chains is None else self._of_state(chains)
-        self._judged = {} if chains is None else _versions(chains)
+        self._state = {} if state is None else self._of_state(state)
+        self._judged = {} if state is None else _versions(state.chains)
 
     def of(self, found: re.Match[str], path: str) -> tuple[str, int | None]:
         if found["log"]:
@@ -248,14 +256,15 @@ class _Needs:
                 _note(found, number, rule, batch)
         return found
 
-    def _of_state(self, chains: Chains) -> dict[str, tuple[str, int]]:
+    def _of_state(self, state: _Stores) -> dict[str, tuple[str, int]]:
         """By path, what needs a state file, or would if nothing were damaged: where a link is missing, all before."""
+        chains = state.chains
         found: dict[str, tuple[str, int]] = {}
         paths = chains.table["path"].to_pylist()
         versions = chains.table["version"].to_pylist()
         mended, by_chain = without_flaws(chains), _rows_by_chain(chains)
         for batch, rule in self._targets.why.items():
-            for chain in range(len(chains.names)):
+            for chain in chains_required(state.stored, chains, batch):
                 rows = chains.reading(chain, batch + 1)
                 for row in rows:
                     _note(found, paths[row], rule, batch)

@@ -11,7 +11,7 @@ What is wrong with the state stores of a Spark checkpoint, as findings and notes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class JudgedState:
     needed : the version that a restart loads
     broken : why not to the newest commit; none if `batch` is that
     unjudged : why it cannot be told, "" if it can
+    tried : damaged snapshots at which loading `batch` stops, though it could do without them
     bytes : what loading the state reads, None: not known
     """
 
@@ -56,6 +57,7 @@ class JudgedState:
     broken: tuple[BrokenStore, ...]
     unjudged: str
     bytes: int | None = None
+    tried: tuple[str, ...] = ()
 
 
 def judge_state(
@@ -74,8 +76,15 @@ def judge_state(
     # what cannot be judged sends nobody back: an older batch is said only where the newest is known to be lost
     lost = len(unsure) < len({link.path for link in broken})
     batch = _newest_batch(state, logs, chains, can_start) if lost else logs.committed
+    tried = () if state.repairs_itself else tuple(state.tried_in_vain(batch + 1))
+    unsure += _not_judged(state, tried)
     unjudged = f"{unsure[0]} cannot be judged" if unsure else state.uncounted if logs.committed >= 0 else ""
-    return JudgedState(batch, state.needed, broken, unjudged, _bytes_to_load(state, batch))
+    return JudgedState(batch, state.needed, broken, unjudged, _bytes_to_load(state, batch), tried)
+
+
+def _not_judged(state: StoredState, paths: Collection[str]) -> list[str]:
+    """Return which files were read in vain, though nothing may be wrong with them."""
+    return [path for path, flaw in state.flaws() if path in paths and flaw.id in NOT_JUDGED]
 
 
 def _bytes_to_load(state: StoredState, batch: int) -> int | None:
@@ -86,7 +95,7 @@ def _bytes_to_load(state: StoredState, batch: int) -> int | None:
     if batch < 0:
         return 0
     chains = chains_of(state.table())
-    nodes = [chains.node(i, batch + 1) for i in range(len(chains.names))]
+    nodes = [chains.node(i, batch + 1) for i in chains_required(state, chains, batch)]
     sums = chains.ways.sums(piece_sizes(chains.table)[chains.row])
     sizes = [-1 if node is None or not chains.restorable[node] else int(sums[node]) for node in nodes]
     return None if any(size < 0 for size in sizes) else sum(sizes)
@@ -101,7 +110,7 @@ def _read_for(state: StoredState, batch: int) -> Chains:
         chains = chains_of(state.table())
         paths = chains.table["path"]
         wanted: set[str] = set()
-        for i in range(len(chains.names)):
+        for i in chains_required(state, chains, batch):
             wanted |= {paths[row].as_py() for row in chains.reading(i, batch + 1)}
         if not state.read(wanted):
             return chains
@@ -110,22 +119,30 @@ def _read_for(state: StoredState, batch: int) -> Chains:
 def _newest_batch(state: StoredState, logs: MetadataLogs, chains: Chains, can_start: Callable[[int], bool]) -> int:
     """Find the newest batch that every store can load and whose plans, commit and sources allow it; -1 for none."""
     for batch in sorted(logs.commits, reverse=True):
-        if way_back(logs, batch) is not None and _can_all_load(chains, batch) and can_start(batch):
+        if way_back(logs, batch) is not None and can_all_load(state, chains, batch) and can_start(batch):
             chains = _read_for(state, batch)
-            if _can_all_load(chains, batch):
+            if can_all_load(state, chains, batch):
                 return batch
     return -1
 
 
-def _can_all_load(chains: Chains, batch: int) -> bool:
-    """Return whether every store can load what a batch left, as far as is known."""
-    return all(chains.can_restore(i, batch + 1) for i in range(len(chains.names)))
+def can_all_load(state: StoredState, chains: Chains, batch: int) -> bool:
+    """Return whether every store can load what a batch left, as far as is known; `chains` are those of its table."""
+    found = [chains.chain_named(name) for name in state.required(batch + 1)]
+    return all(i is not None and chains.can_restore(i, batch + 1) for i in found)
+
+
+def chains_required(state: StoredState, chains: Chains, batch: int) -> list[int]:
+    """Return the chains of the stores that must have what a batch left, as far as any file of them is there."""
+    found = [chains.chain_named(name) for name in state.required(batch + 1)]
+    return sorted(i for i in found if i is not None)
 
 
 def _broken_stores(state: StoredState, chains: Chains) -> Iterator[BrokenStore]:
     """Yield the stores that cannot load the needed version."""
     flaws = dict(state.flaws())
-    for i, chain in enumerate(chains.names):
+    for i in chains_required(state, chains, state.needed - 1):
+        chain = chains.names[i]
         link = chains.why_not(i, state.needed)
         if link is None:
             continue
@@ -144,9 +161,11 @@ def _broken_stores(state: StoredState, chains: Chains) -> Iterator[BrokenStore]:
 
 _EXAMPLES = 3
 _PLACES = 8
-_PASSED = (
-    "A restart does without it, reading an older snapshot and more deltas; before Spark 4.1 (with state checkpoint "
-    "format 2: before 4.2) one that needs it fails. Put it back from a backup."
+_PASSED = "A restart does without it, reading an older snapshot and more deltas. Put it back from a backup."
+_STOPPED = (
+    "The restart fails: only Spark 4.1 (with state checkpoint format 2: 4.2) or newer does without it, and no setting "
+    "in the newest offsets shows such a version. Put it back from a backup, or on a copy of the checkpoint remove it "
+    "and its .crc: an older snapshot and more deltas are read then."
 )
 _NOT_NEEDED = "A restart does not read it; no batch whose state stands on it is a target to go back to."
 
@@ -186,20 +205,28 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
 
 def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
     """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
-    findings = [*_flaw_findings(state, judged), *_unjudged(state, judged)]
-    facts = [*map(Fact, [*findings, *_tables_not_checked(state)])]
+    facts = [*_flaw_facts(state, judged), *map(Fact, [*_unjudged(state, judged), *_tables_not_checked(state)])]
     for operator in state.operators:
         facts += _metadata_facts(operator)
     return facts
 
 
-def _flaw_findings(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
-    """Report files that cannot be used, but that a restart does not need."""
+def _flaw_facts(state: StoredState, judged: JudgedState) -> Iterator[Fact]:
+    """Report files that cannot be used, but without which the state can be loaded."""
     needed = {store.path for store in judged.broken}
     for path, flaw in state.flaws():
-        if path not in needed:
+        if path in needed:
+            continue
+        why = f"{path}: {flaw.why}."
+        if path not in judged.tried:
             then = _PASSED if path.endswith((".snapshot", ".zip")) else _NOT_NEEDED
-            yield file_finding(flaw.id, "warning", path, f"{path}: {flaw.why}. {then}", flaw.offset)
+            yield Fact(file_finding(flaw.id, "warning", path, f"{why} {then}", flaw.offset))
+        elif flaw.id in NOT_JUDGED:
+            doubt = f"{why} Whether a restart can load it is not known. {how_to_judge(flaw.id)}"
+            yield Fact(file_finding(flaw.id, "error", path, doubt, flaw.offset))
+        else:
+            stopped = file_finding(flaw.id, "error", path, f"{why} {_STOPPED}", flaw.offset)
+            yield Fact(stopped, stops=True, remove=(path,))
 
 
 def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
@@ -295,7 +322,14 @@ def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
     elif metadata.flaw is not None:
         unsure = metadata.flaw.id in NOT_JUDGED
         yield from flaw_facts(metadata, "error" if unsure else severity, then, needed)
-    if not operator.has_schema:
+    for path, flaw in operator.lost_schemas:
+        why = f"{path}{'' if flaw.id == 'missing-state-file' else ':'} {flaw.why}."
+        unsure = flaw.id in NOT_JUDGED
+        what = f"cklog cannot tell what a restart does. {how_to_judge(flaw.id)}"
+        lost = "The restart fails: transformWithState reads the schema of its state. Put it back from a backup."
+        finding = file_finding(flaw.id, "error", path, f"{why} {what if unsure else lost}", flaw.offset)
+        yield Fact(finding, stops=not unsure)
+    if not operator.has_schema and not operator.schemas and not needed:
         message = (
             f"{folder} has no schema of its state, which Spark writes from 3.1 on. A restart goes on without it, and "
             "does not notice if the query reads the state by another one."
@@ -310,7 +344,8 @@ def state_notes(state: StoredState, judged: JudgedState) -> Iterator[str]:
     elif not state.is_here and state.needed:
         yield "There is no state folder: right for a query that keeps no state; any other cannot restart without it."
     elif not judged.broken and judged.needed:
-        can = f"all {state.stores} stores can load version {judged.needed}"
+        without = f", once {many(len(judged.tried), 'damaged snapshot', 'are')} removed" if judged.tried else ""
+        can = f"all {state.stores} stores can load version {judged.needed}{without}"
         yield f"State: {can}, the state after batch {judged.needed - 1}."
     schemas = sorted(itertools.chain.from_iterable(operator.schemas for operator in state.operators))
     if schemas:

@@ -3,14 +3,14 @@
     1  it has bytes at all, and a snapshot's files are beside it with the sizes that it states
     2  its checksum file, where Hadoop or Spark left one, proves every byte
     3  else, as on an object store, the stream is decompressed to its end block and its end mark; of a codec that is
-       not read here, it begins as that codec's streams do and is not full of zeros
+       not read here (lzf), it begins as that codec's streams do and is not full of zeros
 
 A delta, a snapshot and a changelog of version 1 or 3 end in the key length -1; one of version 2 or 4, which is of a
 store with column families, in record type 0.
 
     changelog = ["v2" | "v3" | "v4"] [lineage] record*     strings as Java's modified UTF-8 with a u16 length
     lineage   = from version 3 on, JSON [{"version", "checkpointUniqueId"}]: the versions that this one stands on,
-                back to the last snapshot
+                from the last snapshot on to the version before it; of version 1, none
 
 Snapshots of the RocksDB provider: `V.zip` and what it names in the folders beside it.
 
@@ -32,9 +32,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from cklog.arrow_errors import ARROW_ERRORS
-from cklog.budgets import check_json, inflating, reading
+from cklog.budgets import budgets, check_json, inflating, over, reading
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNREAD
+from cklog.parsers.codecs import snappy_frames
+from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.parsers.codecs.zip_archives import BadArchive, read_member
@@ -47,7 +49,7 @@ from cklog.parsers.spark.state.tables import SnapshotTables
 from cklog.storage import FileEntry, Root, open_file
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_BEGINS = {"lz4": MAGIC, "zstd": _ZSTD, "snappy": b"\x82SNAPPY\0", "lzf": b"ZV"}
+_BEGINS = {"lz4": MAGIC, "zstd": _ZSTD, "snappy": snappy_frames.MAGIC, "lzf": b"ZV"}
 """How streams begin, by the short name of their codec; settings may name its class instead."""
 _END = b"\xff\xff\xff\xff"
 _VERSIONS = {b"\0\2v%d" % n: n for n in range(2, 10)}
@@ -83,7 +85,7 @@ class StateContents:
         """Return what is known of a file, read now unless it was before."""
         path = file.entry.path
         if path not in self._known:
-            self._known[path] = self._read_content(file.entry)
+            self._known[path] = self._read_content(file.entry, file.version)
         return self._known[path]
 
     def known(self, file: StoredVersion) -> Content | None:
@@ -98,7 +100,21 @@ class StateContents:
         """Return the files read so far whose bytes nothing proves, sorted."""
         return sorted(path for path, content in self._known.items() if not content.proved)
 
-    def _read_content(self, entry: FileEntry) -> Content:
+    def plain_flaw(self, entry: FileEntry) -> FileFlaw | None:
+        """Return what is wrong with a file that is not compressed, as far as its size and checksum file tell."""
+        try:
+            self._root.refuse_link(entry.path)
+            if entry.size == 0:
+                raise Damaged("corrupt-file", 0, "the file is empty")
+            with reading(entry.path):
+                verify(self._root, self._by_path, entry)
+        except Damaged as damaged:
+            return damaged.flaw
+        except (OSError, ValueError) as error:
+            return FileFlaw(UNREAD, None, why_not(error))
+        return None
+
+    def _read_content(self, entry: FileEntry, number: int) -> Content:
         """Read a file as far as it takes to prove it; what is wrong becomes its flaw."""
         try:
             self._root.refuse_link(entry.path)
@@ -106,7 +122,9 @@ class StateContents:
                 raise Damaged("corrupt-file", 0, "the file is empty")
             with reading(entry.path):
                 summed = verify(self._root, self._by_path, entry)
-                return self._read_snapshot(entry) if entry.path.endswith(".zip") else self._read_stream(entry, summed)
+                if entry.path.endswith(".zip"):
+                    return self._read_snapshot(entry)
+                return self._read_stream(entry, summed, number)
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, *ARROW_ERRORS) as error:
@@ -142,8 +160,8 @@ class StateContents:
                 )
         return self._shared_files[path]
 
-    def _read_stream(self, entry: FileEntry, summed: bool) -> Content:
-        """Read a compressed file; to its end mark, unless a checksum file proves it already (`summed`)."""
+    def _read_stream(self, entry: FileEntry, summed: bool, number: int) -> Content:
+        """Read a compressed file of version `number`; to its end mark, unless a checksum file proves it (`summed`)."""
         plain = self._decompress(entry, prove=not summed)
         if plain is None:
             if not summed:
@@ -151,14 +169,17 @@ class StateContents:
             return Content(None, entry.size, proved=summed)
         head = next(plain, b"")
         version, lineage = _read_head(head, plain) if entry.path.endswith(".changelog") else (1, {})
+        if version >= _LINEAGE_FROM:
+            _check_lineage(lineage, number)
         if not summed:
             _expect_end(head, plain, b"\0" if version in _OF_FAMILIES else _END)
         return Content(None, entry.size, lineage, version in _OF_FAMILIES, summed or self._has_own_sums(entry))
 
     def _has_own_sums(self, entry: FileEntry) -> bool:
-        """Return whether a stream that was read to its end proves its bytes: zstd's do only where they carry sums."""
-        if self._root.read(entry.path, len(_ZSTD)) != _ZSTD:
-            return True
+        """Return whether a stream that was read to its end proves its bytes: zstd's only where they carry sums."""
+        magic = self._root.read(entry.path, len(MAGIC))
+        if not magic.startswith(_ZSTD):
+            return magic != snappy_frames.MAGIC
         with self._root.open(entry.path) as file:
             return has_checksums(file)
 
@@ -174,6 +195,8 @@ class StateContents:
         magic = self._root.read(entry.path, len(MAGIC))
         if magic == MAGIC:
             return inflating(decoded(read_chunks(self._root, entry), prove), entry.size)
+        if magic == snappy_frames.MAGIC:
+            return inflating(_decompress_snappy(read_chunks(self._root, entry)), entry.size)
         if magic.startswith(_ZSTD):
             whole = entry.size <= CHUNK_BYTES
             source = pa.BufferReader(self._root.read(entry.path, CHUNK_BYTES)) if whole else self._root.uri(entry.path)
@@ -191,6 +214,17 @@ def _short_name(codec: str) -> str:
     ('lz4', 'zstd', 'own')
     """
     return codec.rpartition(".")[2].lower().removesuffix("compressioncodec")
+
+
+def _decompress_snappy(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Decompress a stream of snappy blocks."""
+    most = budgets().payload
+    try:
+        yield from snappy_frames.unframed(ByteStream(chunks), most)
+    except snappy_frames.BadSnappy as bad:
+        raise Damaged("corrupt-file", bad.at, str(bad)) from None
+    except snappy_frames.SnappyOverLimit:
+        raise over("what a block of it becomes", most) from None
 
 
 def _decompress_zstd(source: Any) -> Iterator[bytes]:
@@ -224,6 +258,17 @@ def _read_head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]
         return version, {int(row["version"]): str(row["checkpointUniqueId"]) for row in rows}
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise Damaged("corrupt-file", 0, "its lineage cannot be read") from None
+
+
+def _check_lineage(lineage: Mapping[int, str], number: int) -> None:
+    """Raise `Damaged` unless a lineage is that of version `number`: each version up to the one before, without gaps."""
+    versions = sorted(lineage)
+    first, last = (versions[0], versions[-1]) if versions else (1, 0)
+    if (last, len(versions)) == (number - 1, number - first):
+        return
+    names = f"names versions {', '.join(map(str, versions))[:80]}" if versions else "is empty"
+    why = f"its lineage {names}, and that of version {number} ends with {number - 1}: it is of another version"
+    raise Damaged("corrupt-file", 0, why)
 
 
 def _expect_end(head: bytes, rest: Iterable[bytes], mark: bytes) -> None:

@@ -1,4 +1,4 @@
-"""State stores of a Spark checkpoint as they lie there: which file is what, and which must be there.
+"""State stores of a Spark checkpoint as they lie there: which file is what.
 
     state/OP/_metadata/metadata     "v1"  {"operatorInfo", "stateStoreInfo": [{"storeName", "numPartitions"}]}
     state/OP/_metadata/v2/B         "v2"  the same as of batch B (transformWithState)
@@ -11,19 +11,18 @@ changed; the first one stands on an empty store.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cklog.budgets import budgets, check_json
+from cklog.budgets import check_json
 from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import Damaged, read
-from cklog.parsers.spark.state.required import MOST_PARTITIONS, Left, OperatorMetadata, required_stores
+from cklog.parsers.spark.state.required import MOST_PARTITIONS, Left, OperatorMetadata
 from cklog.storage import FileEntry, Root
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
@@ -52,13 +51,13 @@ class StateStores:
     Attributes
     ----------
     folder : `state`, below PATH
-    files : of every store that must be there, by version; an empty one left no file
+    files : of every store of which a version is there, by version
     words : how the provider's files of bases and of deltas end; None: the provider is not known
     provider : the class of the provider, "" if nothing names it
     names : of each operator, as its metadata calls it
     reads : the metadata of each operator, None where none is there
+    left : what is left of each operator
     by_path : every file below `folder`, checksums and SSTs too
-    uncounted : why there may have been more stores, by operator; of those of which that cannot be told
     """
 
     folder: str
@@ -67,23 +66,22 @@ class StateStores:
     provider: str
     names: dict[str, str] = field(default_factory=dict)
     reads: dict[str, FileRead[OperatorMetadata] | None] = field(default_factory=dict)
+    left: dict[str, Left] = field(default_factory=dict)
     by_path: dict[str, FileEntry] = field(default_factory=dict)
-    uncounted: dict[str, str] = field(default_factory=dict)
 
     def place(self, chain: ChainName) -> str:
         """Return the folder of a store."""
         return f"{self.folder}/{chain.operator}/{chain.subtask}" + (f"/{chain.store}" if chain.store else "")
 
     def expected(self, chain: ChainName, version: int, ids: frozenset[str]) -> str:
-        """Return the path at which a version should be: that of a delta, if the store has any.
+        """Return the path at which a version should be: that of a delta, if the store has any, or else any store has.
 
         `ids` are those that the version may have; the first is taken, if there is any.
         """
         base, delta = self.words or ("snapshot", "delta")
-        seen: set[str] = set()
-        for files in self.files[chain].values():
-            seen |= {file.entry.path.rpartition(".")[2] for file in files}
-        word = base if seen == {base} and base == "zip" else delta
+        stores = [self.files[chain]] if self.files.get(chain) else self.files.values()
+        seen = {file.form for versions in stores for files in versions.values() for file in files}
+        word = base if seen == {"base"} and base == "zip" else delta
         return f"{self.place(chain)}/{version}{''.join(f'_{id}' for id in sorted(ids)[:1])}.{word}"
 
 
@@ -91,19 +89,18 @@ def list_stores(
     root: Root,
     entries: Iterable[FileEntry],
     folder: str,
-    conf: Mapping[str, Any],
-    ids: Mapping[str, Sequence[frozenset[str]]],
+    provider: str,
+    named: Iterable[str],
 ) -> StateStores:
     """List every store below `folder`, by one pass over `entries`.
 
     Parameters
     ----------
-    conf : the settings in the newest offsets that can be read
-    ids : of the operators that commits name, of each partition, those of its stores
+    provider : the class of the provider, "" if nothing names it
+    named : the operators that commits name
     """
     lead = folder + "/"
     by_path = {entry.path: entry for entry in entries if entry.path.startswith(lead)}
-    provider = str(conf.get("spark.sql.streaming.stateStore.providerClass", ""))
     found: dict[ChainName, dict[int, list[StoredVersion]]] = {}
     suffixes: set[str] = set()
     for path, entry in by_path.items():
@@ -120,20 +117,13 @@ def list_stores(
     words = _suffixes_of_provider(provider, suffixes)
     if words is not None:
         found = {chain: _files_of_provider(versions, words) for chain, versions in found.items()}
-    operators = _list_operators(by_path, lead, ids)
+    operators = _list_operators(by_path, lead, named)
     metadata = [path for path in by_path if "/_metadata/" in path]
     reads = {operator: _read_metadata(root, by_path, metadata, f"{lead}{operator}/_metadata") for operator in operators}
     seen: dict[str, list[ChainName]] = {operator: [] for operator in reads}
     for chain in found:
         seen.setdefault(chain.operator, []).append(chain)
     inside = _by_operator(by_path, lead)
-    required = {
-        op: required_stores(op, got, Left(root, f"{lead}{op}", inside.get(op, {}), seen[op]), conf, ids.get(op, ()))
-        for op, got in reads.items()
-    }
-    every = itertools.chain.from_iterable(one.stores for one in required.values())
-    for store in itertools.islice(every, budgets().files):
-        found.setdefault(store, {})
     names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
     return StateStores(
         folder=folder,
@@ -142,8 +132,8 @@ def list_stores(
         provider=provider,
         names=names,
         reads=reads,
+        left={op: Left(root, f"{lead}{op}", inside.get(op, {}), seen[op]) for op in reads},
         by_path=by_path,
-        uncounted={op: one.unsure for op, one in required.items() if one.unsure},
     )
 
 

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.decompression import DecompressionError, decompress
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.spark.metadata_log import Damaged
@@ -48,7 +49,7 @@ def decoded(chunks: Iterable[bytes], prove: bool = True) -> Iterator[bytes]:
     ------
     Damaged : the stream is cut short, a length or a checksum is wrong, or something follows its end
     """
-    stream = _Stream(chunks)
+    stream = ByteStream(chunks)
     waiting: list[_PlainBlock] = []
     size = 0
     for block in _read_blocks(stream):
@@ -62,28 +63,7 @@ def decoded(chunks: Iterable[bytes], prove: bool = True) -> Iterator[bytes]:
         raise Damaged("corrupt-file", stream.at - 1, "bytes follow the end of its stream")
 
 
-class _Stream:
-    """Pieces of bytes as one stream; `at` is the offset of the next byte."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._held = bytearray()
-        self.at = 0
-
-    def take(self, count: int) -> bytes:
-        """Return the next `count` bytes, fewer at the end."""
-        while len(self._held) < count:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                break
-            self._held += chunk
-        found = bytes(self._held[:count])
-        del self._held[:count]
-        self.at += len(found)
-        return found
-
-
-def _read_blocks(stream: _Stream) -> Iterator[_PlainBlock]:
+def _read_blocks(stream: ByteStream) -> Iterator[_PlainBlock]:
     """Read and decompress the blocks of a stream, up to the end block."""
     while True:
         at = stream.at

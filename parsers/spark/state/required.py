@@ -1,9 +1,11 @@
-"""Which state stores an operator must have: its metadata names them, but overstates the partitions of global operators.
+"""Which state stores an operator must have after a batch: its metadata names them, the batch says how many there are.
 
-Metadata, which Spark writes from 4.0 on, counts as many partitions as are set, of a global operator too, which has one.
-It can be lost, besides. So these tell how many there are, the first that can:
+The number of partitions belongs to the batch: from Spark 4.2 on a query's state can be repartitioned while it does not
+run, which adds a batch of its own. Metadata of version 1, which Spark writes from 4.0 on, keeps the first number, and
+counts as many as are set of a global operator too, which has one. So these tell how many there are, the first that can:
 
     commits/N                               state checkpoint format 2: ids of every partition
+    offsets/N                               `spark.sql.shuffle.partitions`, unless the operator is a global one
     state/OP/P/…                            any file of a partition but the first, its checksum files too
     state/OP/_metadata/metadata             the operator's name: aggregations and limits alone can be global
     state/OP/0/[STORE/]_metadata/schema     the key: that of a global operator has no field, or one that is always null
@@ -11,8 +13,8 @@ It can be lost, besides. So these tell how many there are, the first that can:
     schema = "v1" UTF(key) UTF(value) | "v2" chunks(key) chunks(value)      chunks = count:i32 UTF*
     UTF = length:u16 bytes                                                  key = Spark's JSON of a struct
 
-All others have as many as `spark.sql.shuffle.partitions` says. Read off Spark 4.3: `groupBy()` has a key without fields
-and `limit` one of type void, and of both there is partition 0 alone, while the metadata says 2.
+Read off Spark 4.3: `groupBy()` has a key without fields and `limit` one of type void, and of both there is partition 0
+alone, while the metadata says 2.
 """
 
 from __future__ import annotations
@@ -46,9 +48,13 @@ class OperatorMetadata(NamedTuple):
 
 
 class Required(NamedTuple):
-    """The stores that an operator must have, as far as is known; `unsure` says why there may be more, else ""."""
+    """The stores that an operator must have, as far as is known, and the number of its partitions.
+
+    `unsure` says why there may be more, else "".
+    """
 
     stores: Iterable[ChainName]
+    partitions: int
     unsure: str = ""
 
 
@@ -65,24 +71,22 @@ def required_stores(
     operator: str,
     metadata: FileRead[OperatorMetadata] | None,
     left: Left,
-    conf: Mapping[str, Any],
+    setting: int | None,
     ids: Sequence[frozenset[str]],
 ) -> Required:
-    """Find the stores that an operator must have.
+    """Find the stores that an operator must have after a batch.
 
     Parameters
     ----------
-    conf : the settings in the newest offsets that can be read
-    ids : of each partition, those of its stores, as the newest commit that names them does
+    setting : how many partitions the batch has, None if nothing says it
+    ids : of each partition, those of its stores, as the batch's commit names them
     """
     known = metadata.value if metadata is not None else None
     if known is None:
         stores = {chain.store for chain in left.seen} or {""}
-        claimed: Mapping[str, int | None] = dict.fromkeys(
-            stores | (JOINED if stores & JOINED else set()), _setting(conf)
-        )
+        claimed: Mapping[str, int | None] = dict.fromkeys(stores | (JOINED if stores & JOINED else set()), setting)
     else:
-        claimed = {"" if store == "default" else store: count for store, count in known.stores.items()}
+        claimed = {"" if store == "default" else store: setting or count for store, count in known.stores.items()}
     counts = {store: _count_partitions(left, known, count, ids) for store, count in claimed.items()}
     unsure = next((why for _, why in counts.values() if why), "")
     most = max(map(len, ids), default=0)
@@ -90,13 +94,8 @@ def required_stores(
         unsure = f"a commit names {most} stores in a partition, and only of {len(claimed)} is any file left"
     places = ((partition, store) for store, (count, _) in sorted(counts.items()) for partition in range(count))
     why = f"{left.folder}: {unsure}" if unsure else ""
-    return Required((ChainName(operator, partition, store) for partition, store in places), why)
-
-
-def _setting(conf: Mapping[str, Any]) -> int | None:
-    """Return how many partitions operators have whose rows are shuffled, None if the offsets do not say it."""
-    text = str(conf.get("spark.sql.shuffle.partitions", ""))
-    return min(int(text), MOST_PARTITIONS) if re.fullmatch("[0-9]{0,5}[1-9][0-9]{0,5}", text) else None
+    partitions = max((count for count, _ in counts.values()), default=0)
+    return Required((ChainName(operator, partition, store) for partition, store in places), partitions, why)
 
 
 def _count_partitions(
@@ -104,15 +103,16 @@ def _count_partitions(
 ) -> tuple[int, str]:
     """Return how many partitions a store has at least, and why it may have more, "" if it cannot.
 
-    `claimed` is what the metadata says, else the settings.
+    `claimed` is what the settings say, else the metadata.
     """
     if ids:
         return min(len(ids), MOST_PARTITIONS), ""
     seen = _partitions_seen(left)
+    claimed = None if claimed is None else min(claimed, MOST_PARTITIONS)
     if claimed is None:
         return seen, "neither metadata nor settings say how many partitions there are, and some may be gone"
     if seen > 1 or claimed == 1:
-        return claimed if known is not None else max(seen, claimed), ""
+        return claimed, ""
     keyed = _has_key(left, known)
     if keyed is None:
         return 1, f"nothing shows whether it had one partition, as a global operator has, or {claimed}, as is set"

@@ -6,6 +6,7 @@ after it. To which batch all stores can go back is judged in `cklog.runs.batches
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,19 +15,27 @@ import pyarrow as pa
 from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow, TablesSeen
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.model.findings import InputUsed
+from cklog.parsers.spark.metadata_log import size_of
 from cklog.parsers.spark.state.files import Content, StateContents
 from cklog.parsers.spark.state.listing import StateStores, StoredVersion, list_stores
+from cklog.parsers.spark.state.of_batches import RequiredStores
 from cklog.progress import stage
 from cklog.storage import FileEntry, Root
 
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
+_SIGN_OF_4_1 = "spark.sql.streaming.stateStore.rowChecksum.enabled"
+_SIGN_OF_4_2 = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
+"""Settings in every plan of these versions: from 4.1 on a damaged snapshot is passed over, with ids from 4.2 on."""
+_SCHEMAS = "/_stateSchema/"
+_JOINS = "spark.sql.streaming.join.stateFormatVersion"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 class StateVersions:
     """All state stores as of one line of batches; a restart loads version `needed`, by default the newest commit's.
 
     Of each store, `_chosen` has the files that count by version: up to the needed one, and with ids (state checkpoint
-    format 2) those of the ids that commits name.
+    format 2) those of the ids that commits name. Which stores there must be depends on the version (`required`).
     """
 
     def __init__(
@@ -44,9 +53,15 @@ class StateVersions:
         conf = newest.conf if newest is not None else {}
         self._ids = {n + 1: read.value.ids for n, read in logs.commits.items() if read.value is not None}
         named = {operator: partitions for _, ids in sorted(self._ids.items()) for operator, partitions in ids.items()}
-        self._stores: StateStores = list_stores(root, entries, f"{logs.prefix}state", conf, named)
+        provider = str(conf.get(_PROVIDER, ""))
+        self._stores: StateStores = list_stores(root, entries, f"{logs.prefix}state", provider, named)
+        self._required = RequiredStores(self._stores, logs, self._ids, named)
+        self.repairs_itself = (_SIGN_OF_4_2 if any(self._ids.values()) else _SIGN_OF_4_1) in conf
+        self._joins_have_families = str(conf.get(_JOINS, "")) not in ("", "1", "2")
+        self._size_of = functools.partial(size_of, root)
         self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")), thorough)
-        self._chosen = {chain: self._choose_files(chain) for chain in self._stores.files}
+        chains = sorted(self._stores.files.keys() | self.required(self.needed))
+        self._chosen = {chain: self._choose_files(chain) for chain in chains}
 
     @property
     def folder(self) -> str:
@@ -69,7 +84,7 @@ class StateVersions:
     @property
     def uncounted(self) -> str:
         """Why an operator may have had stores of which nothing is left, "" if none can have had any."""
-        return next(iter(self._stores.uncounted.values()), "") if self.is_here else ""
+        return self._required.unsure(self.needed) if self.is_here else ""
 
     @property
     def operators(self) -> tuple[StateOperator, ...]:
@@ -80,20 +95,58 @@ class StateVersions:
         """Describe an operator; only transformWithState has schemas of version 2, and only it needs the metadata."""
         folder, metadata = f"{self.folder}/{operator}", self._stores.reads[operator]
         inside = [path for path in self._stores.by_path if path.startswith(folder + "/")]
+        schemas = metadata.value.schemas if metadata is not None and metadata.value is not None else ()
         return StateOperator(
             operator=operator,
             folder=folder,
             name=self._stores.names.get(operator),
             metadata=metadata,
-            schemas=metadata.value.schemas if metadata is not None and metadata.value is not None else (),
-            has_schema=any(path.endswith("/_metadata/schema") or "/_stateSchema/" in path for path in inside),
-            needs_metadata=any(path.startswith(f"{folder}/_stateSchema/") for path in inside),
+            schemas=schemas,
+            lost_schemas=tuple(self._lost_schemas(folder, schemas)),
+            has_schema=any(path.endswith("/_metadata/schema") or _SCHEMAS in path for path in inside),
+            needs_metadata=any(path.startswith(folder + _SCHEMAS) for path in inside) or self._has_families(operator),
         )
+
+    def _lost_schemas(self, folder: str, stored: Iterable[str]) -> Iterator[tuple[str, FileFlaw]]:
+        """Yield the schemas of an operator that cannot be used, of those that its metadata names by absolute paths."""
+        for name in stored:
+            path = f"{folder}{_SCHEMAS}{name.rpartition(_SCHEMAS)[2]}"
+            entry = self._stores.by_path.get(path)
+            if entry is not None:
+                flaw = self._contents.plain_flaw(entry)
+            elif isinstance(self._size_of(name), int):
+                continue
+            else:
+                flaw = FileFlaw("missing-state-file", None, f"is missing, and the operator's metadata names it: {name}")
+            if flaw is not None:
+                yield path, flaw
+
+    def _has_families(self, operator: str) -> bool:
+        """Return whether a store of an operator, as far as it was read, has column families as transformWithState's."""
+        chains = (chain for chain in self._chosen if chain.operator == operator)
+        contents = (self._contents.known(file) for file in self._files(chains))
+        return not self._joins_have_families and any(one is not None and one.has_families for one in contents)
+
+    def tried_in_vain(self, version: int) -> list[str]:
+        """Return the snapshots read so far that cannot be used, though loading a version tries them before another."""
+        found: list[str] = []
+        for chain in sorted(self.required(version)):
+            bases = (file for file in self._files([chain]) if file.form == "base" and file.version <= version)
+            for file in bases:  # the newest first
+                content = self._contents.known(file)
+                if content is None or content.flaw is None:
+                    break
+                found.append(file.entry.path)
+        return found
 
     @property
     def stores(self) -> int:
-        """How many stores there are, or should be."""
-        return len(self._stores.files)
+        """How many stores a restart loads."""
+        return len(self.required(self.needed))
+
+    def required(self, version: int) -> frozenset[ChainName]:
+        """Return the stores that must have a version."""
+        return self._required.of(version)
 
     def read(self, paths: Collection[str]) -> bool:
         """Read files that were not read before; return whether `table` may look different now."""
@@ -145,7 +198,7 @@ class StateVersions:
     def rows(self, batch: int) -> Iterator[StateStoreRow]:
         """Yield a row for each operator and store, of a restart after `batch`: its partitions, files and their size."""
         kinds: dict[tuple[int, str, str], list[ChainName]] = {}
-        for chain in self._chosen:
+        for chain in sorted(self.required(batch + 1)):
             kinds.setdefault((int(chain.operator), chain.operator, chain.store), []).append(chain)
         for (_, operator, store), chains in sorted(kinds.items()):
             files = [*self._files(chains)]
@@ -174,13 +227,13 @@ class StateVersions:
     def _files(self, chains: Iterable[ChainName] | None = None) -> Iterator[StoredVersion]:
         """Yield the files that count, of some stores or of all."""
         for chain in self._chosen if chains is None else chains:
-            for files in self._chosen[chain].values():
+            for files in self._chosen.get(chain, {}).values():
                 yield from files
 
     def _choose_files(self, chain: ChainName) -> dict[int, list[StoredVersion]]:
         """Choose the files of each version up to the needed one, the newest version first."""
         chosen: dict[int, list[StoredVersion]] = {}
-        for version, files in sorted(self._stores.files[chain].items(), reverse=True):
+        for version, files in sorted(self._stores.files.get(chain, {}).items(), reverse=True):
             if version <= self.needed:
                 ids = self._counting_ids(chain, version, files, chosen)
                 kept = [file for file in files if file.id in ids]
@@ -220,7 +273,7 @@ class StateVersions:
                 size = file.entry.size if content is None else content.size
                 parent = None if form == "base" else version - 1
                 yield *chain, version, form, parent, size, None, file.entry.path, self._why_unusable(chain, file)
-        if self.needed > 0 and self.needed not in versions:
+        if self.needed > 0 and self.needed not in versions and chain in self.required(self.needed):
             path = self.missing(chain, self.needed)
             yield *chain, self.needed, "delta", self.needed - 1, None, None, path, "is missing"
 

@@ -106,6 +106,13 @@ def _(folder: Path) -> Asked:
     return wordcount(folder, gone=("ck/offsets/6", "ck/offsets/5"))
 
 
+@produces("unfinished-repartition", exit=3)
+def _(folder: Path) -> Asked:
+    files = hdfs().files
+    plan = files["offsets/6"].replace(b'partitions": "2"', b'partitions": "3"')
+    return "recovery-line", stored(folder, {**files, "offsets/7": plan})
+
+
 @produces("missing-source-log", exit=3)
 def _(folder: Path) -> Asked:
     return wordcount(folder, gone=("ck/sources/0/6",))

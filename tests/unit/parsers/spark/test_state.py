@@ -13,6 +13,7 @@ from tests.builders.spark import Memory
 from tests.builders.spark_state import (
     DELTA,
     HDFS,
+    NEWER,
     ROCKS,
     by_ids,
     changelog,
@@ -23,7 +24,6 @@ from tests.builders.spark_state import (
     operator,
     plan_without,
     snapshot,
-    stream,
 )
 from tests.reading.spark import said
 
@@ -95,7 +95,7 @@ def test_a_partition_that_is_gone_altogether_is_missed() -> None:
     assert (without.committed, without.fails, without.unjudged) == (-1, True, "")
     assert ("info", "missing-state-file", "state/0/_metadata") in said(without)
     assert ("error", "missing-state-file", "state/0/1/7.delta") in said(without)
-    three = memory(hdfs().files, operator(partitions=3))
+    three = memory(hdfs().files, checkpoint(HDFS, 7, partitions=3))  # the settings count, not the metadata
     assert said(three.plan()) == [("error", "missing-state-file", "state/0/2/7.delta")]
 
 
@@ -123,7 +123,9 @@ def test_without_metadata_there_are_as_many_partitions_as_the_settings_say_or_ar
 
 
 def test_a_store_of_zips_alone_misses_a_zip() -> None:
-    root = memory(checkpoint(ROCKS, 5), operator(partitions=1), {f"state/0/0/{v}.zip": snapshot() for v in range(1, 6)})
+    root = memory(
+        checkpoint(ROCKS, 5, partitions=1), operator(), {f"state/0/0/{v}.zip": snapshot() for v in range(1, 6)}
+    )
     assert said(plan_without(root, "state/0/0/5.zip")) == [("error", "missing-state-file", "state/0/0/5.zip")]
 
 
@@ -148,6 +150,32 @@ def test_damage_is_told_from_absence_and_a_snapshot_can_be_done_without() -> Non
         plan = root.plan()
         assert (plan.committed, plan.fails) == (6, False)
         assert said(plan) == [("warning", "corrupt-file", "state/0/0/6.snapshot")]
+
+
+@pytest.mark.parametrize("newer", [(), NEWER[:1], NEWER])
+def test_a_damaged_snapshot_stops_what_may_be_a_spark_before_4_1(newer: tuple[str, ...]) -> None:
+    root = memory(hdfs().files, checkpoint(HDFS, 7, newer=newer))
+    root.files["state/0/0/6.snapshot"] = b"damaged"
+    plan = root.plan()
+    assert (plan.committed, plan.fails, plan.planned) == (6, not newer, 7)
+    assert plan.remove == (() if newer else ("state/0/0/6.snapshot",))
+    assert said(plan) == [("warning" if newer else "error", "corrupt-file", "state/0/0/6.snapshot")]
+    older = root.copy()
+    older.files["state/0/0/3.snapshot"] = b"damaged"
+    assert len(older.plan().remove) == (0 if newer else 2)  # the next one that is tried
+    back = plan_without(root, "state/0/1/7.delta")  # what is removed to go back lets the older batch be loaded, too
+    assert (back.committed, back.fails, "state/0/0/6.snapshot" in back.remove) == (5, True, not newer)
+    root.files["state/0/0/7.snapshot"] = DELTA
+    assert not root.plan().fails
+
+
+def test_ids_need_4_2_to_pass_over_a_damaged_snapshot() -> None:
+    for newer, fails in ((NEWER[:1], True), (NEWER, False)):
+        root = by_ids()
+        plans = {path: data for path, data in checkpoint(ROCKS, 4, newer=newer).items() if path in root.files}
+        root.files.update({path: data for path, data in plans.items() if path.startswith("offsets/")})
+        root.files["state/0/0/4_i4.zip"] = b"damaged"
+        assert root.plan().fails == fails
 
 
 def test_a_checksum_file_proves_and_refutes() -> None:
@@ -185,10 +213,10 @@ def test_what_cannot_be_judged_is_said_to_be_unjudged() -> None:
     assert (plan.committed, plan.fails) == (6, False)
     assert "com.example.OwnProvider" in plan.unjudged
     assert said(plan) == [("warning", "unjudged-state", "state")]
-    other = memory(checkpoint(HDFS, 7, codec="snappy"), operator(), deltas(range(1, 8), (6,)))
+    other = memory(checkpoint(HDFS, 7, codec="lzf"), operator(), deltas(range(1, 8), (6,)))
     for path in other.files:
         if path.startswith(("state/0/0/", "state/0/1/")):
-            other.files[path] = b"\x82SNAPPY\0..."
+            other.files[path] = b"ZV..."
     assert said(other.plan()) == [("warning", "unjudged-state", "state/0/0/6.snapshot")]
     assert other.plan().committed == 6
 
@@ -239,6 +267,13 @@ def test_a_lineage_on_another_state_breaks_the_chain() -> None:
     assert (plan.committed, said(plan)) == (2, [("error", "missing-state-file", "state/0/0/4_i4.changelog")])
 
 
+@pytest.mark.parametrize("names", [[], [1], [1, 2], [1, 3], [2, 3, 4], [4]])
+def test_the_lineage_of_another_version_is_damage(names: list[int]) -> None:
+    root = by_ids()
+    root.files["state/0/0/4_i4.changelog"] = changelog(3, [(v, f"i{v}") for v in names])
+    assert (root.plan().committed, said(root.plan())) == (2, [("error", "corrupt-file", "state/0/0/4_i4.changelog")])
+
+
 def test_a_changelog_of_a_later_release_is_not_judged() -> None:
     root = by_ids()
     root.files["state/0/0/4_i4.changelog"] = changelog(9, [])
@@ -252,7 +287,7 @@ def rocks() -> Memory:
     files = operator(partitions=1) | {f"state/0/0/{v}.changelog": DELTA for v in range(1, 6)}
     files |= {"state/0/0/SSTs/a.blob": b"aa", "state/0/0/SSTs/b.blob": b"bbb"}
     files |= {"state/0/0/2.zip": snapshot(("a.blob", 2)), "state/0/0/4.zip": snapshot(("a.blob", 2), ("b.blob", 3))}
-    return memory(checkpoint(ROCKS, 5), files)
+    return memory(checkpoint(ROCKS, 5, partitions=1), files)
 
 
 @pytest.mark.parametrize(
@@ -281,22 +316,6 @@ def test_the_bytes_to_read_are_those_of_the_zip_and_its_files() -> None:
     assert sizes["state/0/0/4.zip"] == zip_size + 5
 
 
-def with_families(version: int) -> Memory:
-    """A store with column families: changelogs 1 to 3 of `version`, a zip at 1."""
-    files = {f"state/0/0/{v}.changelog": stream(b"\0\2v%d" % version + b"\0") for v in range(1, 4)}
-    return memory(checkpoint(ROCKS, 3, partitions=1), operator(partitions=1), files, {"state/0/0/1.zip": snapshot()})
-
-
-def test_column_families_need_the_first_zip() -> None:
-    """Restarted for real: without any zip a query with transformWithState cannot load its state."""
-    assert said(with_families(2).plan()) == []
-    plan = plan_without(with_families(2), "state/0/0/1.zip")
-    assert (plan.committed, said(plan)) == (-1, [("error", "missing-state-file", "state/0/0/1.changelog")])
-    damaged = with_families(2)
-    damaged.files["state/0/0/1.zip"] = b"PK"
-    assert damaged.plan().committed == -1
-
-
 def test_ids_need_a_snapshot_where_the_lineage_begins_at_one() -> None:
     """Restarted for real: with all zips deleted the restart fails, with all of them damaged it goes on."""
     root = by_ids(6)
@@ -309,14 +328,6 @@ def test_ids_need_a_snapshot_where_the_lineage_begins_at_one() -> None:
     assert (plan.committed, said(plan)) == (5, [("warning", "corrupt-file", "state/0/0/4_i4.zip")])
     root.files["state/0/0/4_i4.zip"] = snapshot()
     assert said(root.plan()) == []
-
-
-def test_operator_metadata_of_transform_with_state_is_needed() -> None:
-    """Restarted for real: without it the restart fails; without a schema it goes on."""
-    root = memory(with_families(2).files, {"state/0/_stateSchema/default/0_x": b"v3"})
-    del root.files["state/0/_metadata/metadata"]
-    plan = root.plan()
-    assert (plan.fails, said(plan)) == (True, [("error", "missing-state-file", "state/0/_metadata")])
 
 
 def test_a_source_that_is_read_twice_has_one_log() -> None:
@@ -345,6 +356,6 @@ def test_a_source_that_is_read_twice_has_one_log() -> None:
         "state/0",
     ],
 )
-def test_names_that_no_spark_writes_are_left_out_or_missed(path: str) -> None:
-    plan = memory(hdfs().files, {path: DELTA}).plan()
-    assert plan.committed == (0 if "/999999999999999999/" in path else 6)  # a partition that has version 1 alone
+def test_names_that_no_spark_writes_are_left_out(path: str) -> None:
+    """A partition beyond those of the batch, too."""
+    assert memory(hdfs().files, {path: DELTA}).plan().committed == 6

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.errors import OverBudget
+from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.files import SnapshotFile, parts_of
-from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, SEED, _Stream, decoded
+from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, SEED, decoded
 from tests.builders.spark_state import snapshot, stream, zipped
 
 P1, P2, P3, P4, P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
@@ -158,12 +159,12 @@ def test_a_stream_of_blocks_reads_no_further_than_it_is_asked_for() -> None:
         yield b"d"
         raise OSError("there is no more")
 
-    stream = _Stream(chunks())
+    stream = ByteStream(chunks())
     assert (stream.take(3), stream.at) == (b"abc", 3)
     assert (stream.take(1), stream.at) == (b"d", 4)
     with pytest.raises(OSError, match="no more"):
         stream.take(1)
-    short = _Stream([b"ab", b"c"])
+    short = ByteStream([b"ab", b"c"])
     assert (short.take(2), short.take(5), short.take(1), short.at) == (b"ab", b"c", b"", 3)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
+import pyarrow as pa
 import pytest
 import xxhash
 
+from cklog.parsers.codecs import snappy_frames
 from tests.builders.spark_state import HDFS, checkpoint, deltas, memory, operator
 from tests.reading.spark import said
 
@@ -26,6 +30,27 @@ def zstd_frame(plain: bytes, checksum: bool) -> bytes:
     head = b"\x28\xb5\x2f\xfd" + bytes([0x60 | checksum << 2]) + (len(plain) - 256).to_bytes(2, "little")
     block = (len(plain) << 3 | 1).to_bytes(3, "little") + plain
     return head + block + (xxhash.xxh64_intdigest(plain) & 0xFFFFFFFF).to_bytes(4, "little") * checksum
+
+
+def framed(plain: bytes, size: int) -> bytes:
+    """A stream as snappy-java writes it, in blocks of so many plain bytes."""
+    parts = [pa.Codec("snappy").compress(plain[at : at + size], asbytes=True) for at in range(0, len(plain), size)]
+    return snappy_frames.MAGIC + b"\0\0\0\1" * 2 + b"".join(struct.pack(">I", len(part)) + part for part in parts)
+
+
+@pytest.mark.parametrize("size", [7, 1000])
+def test_a_snappy_stream_is_read_to_its_end_mark(size: int) -> None:
+    """Cut anywhere, between two blocks too; nothing in it proves its bytes."""
+    plain = b"".join(b"\0\0\0\1%c\0\0\0\1v" % i for i in range(20)) + b"\xff" * 4
+    whole = framed(plain, size)
+    root = memory(checkpoint(HDFS, 2, codec="snappy"), operator(), deltas(range(1, 3)))
+    root.files.update({path: whole for path in root.files if path.endswith(".delta")})
+    assert (root.plan().fails, said(root.plan())) == (False, [("warning", "unjudged-state", "state/0/0/1.delta")])
+    for cut in range(8, len(whole)):
+        root.files["state/0/1/2.delta"] = whole[:cut]
+        plan = root.plan()
+        assert (plan.committed, plan.fails) == (0, True), cut
+        assert ("error", "corrupt-file", "state/0/1/2.delta") in said(plan)
 
 
 CLASS = "org.apache.spark.io.{}CompressionCodec"

@@ -1,0 +1,77 @@
+"""Snappy streams as snappy-java frames them (`SnappyOutputStream`): Kafka's Java client and Spark write them.
+
+    stream = "\\x82SNAPPY\\0" version:i32 compatible:i32 (size:i32 block)*      big-endian
+    block  = the number of its plain bytes as a varint, elements
+
+Nothing in a stream proves its bytes: a cut inside a block shows, one between blocks and most flipped bits do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cklog.parsers.codecs.byte_stream import ByteStream
+from cklog.parsers.codecs.decompression import DecompressionError, decompress
+
+MAGIC = b"\x82SNAPPY\0"
+_HEADER_BYTES = 16  # with two version numbers that no reader looks at
+_LENGTH_BYTES = 5
+_MOST_PER_BYTE = 22
+"""A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
+
+
+class BadSnappy(Exception):
+    """Why bytes are no snappy stream; `at` is the offset of the block where it shows."""
+
+    def __init__(self, why: str, at: int = 0) -> None:
+        super().__init__(why)
+        self.at = at
+
+
+class SnappyOverLimit(Exception):
+    """A block holds more than was asked for; nothing may be wrong with it."""
+
+
+def unframed(stream: ByteStream, limit: int) -> Iterator[bytes]:
+    """Decompress a framed stream block by block, each of `limit` plain bytes at the most.
+
+    Raises
+    ------
+    BadSnappy : the stream is cut short, or no such stream
+    SnappyOverLimit : a block holds more
+    """
+    stream.take(_HEADER_BYTES)
+    while head := stream.take(4):
+        at, size = stream.at - len(head), int.from_bytes(head, "big")
+        block = stream.take(size)
+        if len(block) < size or len(head) < 4:
+            raise BadSnappy(f"a snappy block of {size} bytes where {len(block)} are left", at)
+        try:
+            yield decompress_block(block, limit)
+        except BadSnappy as bad:
+            raise BadSnappy(str(bad), at) from None
+
+
+def decompress_block(block: bytes, limit: int) -> bytes:
+    """Decompress one block, which begins with the number of its plain bytes: a varint of at most 5 bytes."""
+    size, at = _length(block)
+    if size > _MOST_PER_BYTE * (len(block) - at):
+        raise BadSnappy(f"a snappy block of {len(block)} bytes that claims to hold {size}")
+    if size > limit:
+        raise SnappyOverLimit
+    try:
+        return decompress("snappy", block, size)
+    except DecompressionError as error:
+        raise BadSnappy(str(error)) from None
+
+
+def _length(block: bytes) -> tuple[int, int]:
+    """Return the number of a block's plain bytes, and where that number ends."""
+    size = 0
+    for i, byte in enumerate(block[:_LENGTH_BYTES]):
+        size |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            if size >> 32:
+                break
+            return size, i + 1
+    raise BadSnappy("a snappy block without a length that has an end and 32 bits")
