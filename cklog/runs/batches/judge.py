@@ -220,7 +220,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         if o >= 0:
             then = (
                 f"The restart runs batch {o} again and fails when it commits (concurrent update to the log). "
-                f"{_COPY.capitalize()} remove the commits above {o}, or put the offsets back."
+                f"{_COPY.capitalize()} remove the commits above {o} with their .crc, or put the offsets back."
             )
         message = f"{commits}/{c} is there, but no offsets above {o}. {then}"
         yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
@@ -231,7 +231,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
             f"skips {which}: what they had not finished is lost, and whoever runs them again by hand may double it. "
             f"Find out from the sink whether it has {those} {which}; if so put the commits back, else {_COPY} remove "
-            f"the offsets above {first}."
+            f"the offsets above {first} with their .crc."
         )
         if names_states(logs):
             message = (

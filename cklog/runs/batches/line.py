@@ -195,8 +195,12 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         reads_more=bool(plan.lost_plans) or plan.asynchronous or (plan.planned is not None and None in known),
         lost=None if plan.fails or plan.skips else 0,
         doubled=None if _may_double(plan) else 0,
-        unchecked=unchecked,
+        unchecked=(*unchecked, *((_OPERATORS,) if plan.stores and not plan.names_operators else ())),
     )
+
+
+_OPERATORS = Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
+"""Before state checkpoint format 2 only operators whose folders are there are known."""
 
 
 def _may_double(plan: BatchPlan) -> bool:

@@ -28,6 +28,7 @@ from cklog.runs.batches.judge import (
     judge,
     judge_empty,
     judge_target,
+    names_states,
     sorted_findings,
     without_repartition,
 )
@@ -62,7 +63,7 @@ class BatchPlan:
     `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading
     the state of `committed` reads, None if that is not known. `asynchronous`: progress is tracked asynchronously, so
     that batches after those that are here may have run. `begins`: the query was stopped in its first batch, so that
-    nothing is lost.
+    nothing is lost. `names_operators`: commits name every operator with state, as of state checkpoint format 2.
     """
 
     query_id: str | None
@@ -88,6 +89,7 @@ class BatchPlan:
     skips: bool = False
     asynchronous: bool = False
     begins: bool = False
+    names_operators: bool = False
 
     @property
     def unreachable(self) -> bool:
@@ -200,6 +202,7 @@ def plan_of(
         skips=any(fact.skips for fact in lasting),
         asynchronous=logs.asynchronous,
         begins=not fails and removed_to is None and sink.newest <= 0 and _begins(parser, logs, state),
+        names_operators=names_states(asked.logs),
     )
 
 
@@ -376,5 +379,5 @@ class Restart:
             plans = f"commits above {c} and the offsets above {self.planned} ({self.planned} stays)"
         return (
             f"To go back to batch {c}, on a copy of the checkpoint remove the {plans}, and the state files of versions "
-            f"above {c + 1}; {log} must lose the same batches, or it skips them, and {twice}."
+            f"above {c + 1}, all with their .crc; {log} must lose the same batches, or it skips them, and {twice}."
         )

@@ -34,7 +34,7 @@ import pyarrow as pa
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, check_json, inflating, over, reading
 from cklog.inputs.batches import FileFlaw
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import UNKNOWN_VERSION, UNREAD
 from cklog.parsers.codecs import snappy_frames
 from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.streams import open_stream
@@ -45,6 +45,7 @@ from cklog.parsers.spark.metadata_log import Damaged, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
+from cklog.parsers.spark.state.required import has_all_schemas
 from cklog.parsers.spark.state.tables import SnapshotTables
 from cklog.storage import FileEntry, Root, open_file
 
@@ -100,19 +101,20 @@ class StateContents:
         """Return the files read so far whose bytes nothing proves, sorted."""
         return sorted(path for path, content in self._known.items() if not content.proved)
 
-    def plain_flaw(self, entry: FileEntry) -> FileFlaw | None:
-        """Return what is wrong with a file that is not compressed, as far as its size and checksum file tell."""
+    def schema_flaw(self, entry: FileEntry) -> FileFlaw | None:
+        """Return what is wrong with a file of schemas that metadata names, None if nothing is."""
         try:
             self._root.refuse_link(entry.path)
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
             with reading(entry.path):
-                verify(self._root, self._by_path, entry)
+                if verify(self._root, self._by_path, entry) or has_all_schemas(self._root.read(entry.path)):
+                    return None
+                raise Damaged(UNKNOWN_VERSION, None, "it is cut short, or has another form than Spark 4.3 writes")
         except Damaged as damaged:
             return damaged.flaw
         except (OSError, ValueError) as error:
             return FileFlaw(UNREAD, None, why_not(error))
-        return None
 
     def _read_content(self, entry: FileEntry, number: int) -> Content:
         """Read a file as far as it takes to prove it; what is wrong becomes its flaw."""

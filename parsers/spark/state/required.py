@@ -167,8 +167,29 @@ def _utf(data: bytes, at: int) -> tuple[str, int]:
     return data[at + 2 : end].decode("utf-8", "replace"), end
 
 
+def has_all_schemas(data: bytes) -> bool:
+    """Return whether this is a whole file of schemas as Spark 4.3 writes them for transformWithState.
+
+    "v3" count:i32 (UTF(name) id:u16 chunks(key) id:u16 chunks(value) chunks(encoder) chunks(key of a map))*
+    """
+    try:
+        version, at = _utf(data, 0)
+        count, at = int.from_bytes(data[at : at + 4], "big"), at + 4
+        for _ in range(count):
+            at = _utf(data, at)[1]
+            for id_bytes in (2, 2, 0, 0):
+                at = _read_chunks(data, at + id_bytes)[1]
+    except Damaged:
+        return False
+    return version == "v3" and at == len(data)
+
+
 def _chunks(data: bytes, at: int) -> str:
-    """Read text that is stored in chunks, each as `writeUTF` stores it."""
+    return _read_chunks(data, at)[0]
+
+
+def _read_chunks(data: bytes, at: int) -> tuple[str, int]:
+    """Read text that is stored in chunks, each as `writeUTF` stores it, and return it with the offset behind it."""
     count = int.from_bytes(data[at : at + 4], "big")
     if not 0 < count <= _MOST_CHUNKS:
         raise Damaged("torn-batch-file", at, f"{count} chunks of a schema")
@@ -176,4 +197,4 @@ def _chunks(data: bytes, at: int) -> str:
     for _ in range(count):
         part, at = _utf(data, at)
         parts.append(part)
-    return "".join(parts)
+    return "".join(parts), at

@@ -113,7 +113,7 @@ class StateVersions:
             path = f"{folder}{_SCHEMAS}{name.rpartition(_SCHEMAS)[2]}"
             entry = self._stores.by_path.get(path)
             if entry is not None:
-                flaw = self._contents.plain_flaw(entry)
+                flaw = self._contents.schema_flaw(entry)
             elif isinstance(self._size_of(name), int):
                 continue
             else:

@@ -36,12 +36,17 @@ def test_operator_metadata_of_transform_with_state_is_needed() -> None:
     assert (plan.fails, said(plan)) == (True, [("error", "missing-state-file", "state/0/_metadata")])
 
 
+TEXT = b"\0\2{}"
+CHUNK = b"\0\0\0\1" + TEXT
+SCHEMAS = b"\0\2v3\0\0\0\1" + TEXT + (b"\0\0" + CHUNK) * 2 + CHUNK * 2
+"""One schema: a name, key and value each with an id, an encoder, and the key in a map."""
+
 NAMED = "state/0/_stateSchema/default/0_x"
 
 
 def with_schema(stored: str = f"file:/elsewhere/{NAMED}") -> Memory:
     """A transformWithState, whose metadata names the schema of its state by an absolute path."""
-    root = memory(with_families(2).files, {NAMED: b"\0\2v3"})
+    root = memory(with_families(2).files, {NAMED: SCHEMAS})
     value = json.loads(root.files.pop("state/0/_metadata/metadata").split(b"\n")[1])
     value["stateStoreInfo"][0]["stateSchemaFilePaths"] = [stored]
     root.files["state/0/_metadata/v2/0"] = b"v2\n" + json.dumps(value).encode()
@@ -50,11 +55,11 @@ def with_schema(stored: str = f"file:/elsewhere/{NAMED}") -> Memory:
 
 @pytest.mark.parametrize(
     ("schema", "id"),
-    [(b"\0\2v3", ""), (None, "missing-state-file"), (b"", "corrupt-file"), (b"?", "checksum-mismatch")],
+    [(SCHEMAS, ""), (None, "missing-state-file"), (b"", "corrupt-file"), (b"?", "checksum-mismatch")],
 )
 def test_transform_with_state_needs_the_schemas_that_its_metadata_names(schema: bytes | None, id: str) -> None:
     root = with_schema()
-    root.files["state/0/_stateSchema/default/.0_x.crc"] = encode(b"\0\2v3")
+    root.files["state/0/_stateSchema/default/.0_x.crc"] = encode(SCHEMAS)
     if schema is None:
         root.remove(NAMED)
     else:
@@ -63,10 +68,17 @@ def test_transform_with_state_needs_the_schemas_that_its_metadata_names(schema: 
     assert (plan.fails, said(plan)) == (bool(id), [("error", id, NAMED)] if id else [])
 
 
+@pytest.mark.parametrize("data", [*(SCHEMAS[:size] for size in range(1, len(SCHEMAS), 5)), SCHEMAS + b"\0"])
+def test_a_schema_of_another_form_is_not_judged(data: bytes) -> None:
+    root = with_schema()
+    root.files[NAMED] = data
+    assert (root.plan().fails, said(root.plan())) == (False, [("error", "unknown-version", NAMED)])
+
+
 def test_a_schema_may_lie_where_its_path_says() -> None:
     root = with_schema("/home/other/0_x")
     root.remove(NAMED)
-    root = Memory("memory", (), {**root.files, "other/0_x": b"\0\2v3"}, "/home")
+    root = Memory("memory", (), {**root.files, "other/0_x": SCHEMAS}, "/home")
     assert said(root.plan()) == []
 
 
