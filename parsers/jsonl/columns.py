@@ -47,6 +47,7 @@ from cklog.parsers.jsonl.words import (
     zero_bytes,
 )
 
+Names = Collection[str]
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
 """(name, kind) of the columns that are wanted; "json" is the text of a member of any type."""
 
@@ -60,9 +61,7 @@ _PAD_BYTES = 4096
 """Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
 
 
-def decode(
-    block: bytes | memoryview, fields: Fields, known: Collection[str] = (), spelt: Collection[str] = ()
-) -> pa.RecordBatch | None:
+def decode(block: bytes | memoryview, fields: Fields, known: Names = (), spelt: Names = ()) -> pa.RecordBatch | None:
     """Read columns `fields` of a block of whole lines; None if not every line has the first line's shape.
 
     Parameters
@@ -92,9 +91,7 @@ def decode(
         return None
 
 
-def _decode_columns(
-    block: bytes | memoryview, fields: Fields, known: Collection[str], spelt: Collection[str]
-) -> pa.RecordBatch:
+def _decode_columns(block: bytes | memoryview, fields: Fields, known: Names, spelt: Names) -> pa.RecordBatch:
     """Read columns as `decode` does; raise `Deviates` where it gives None."""
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     if "crc32c" not in template.members and damaged_name(template.members, known):
@@ -329,9 +326,7 @@ _SHAPES = 8
 """A block of more shapes is not decoded here; a record has few members that may be absent."""
 
 
-def decode_mixed(
-    block: bytes, fields: Fields, known: Collection[str] = (), spelt: Collection[str] = ()
-) -> pa.RecordBatch | None:
+def decode_mixed(block: bytes, fields: Fields, known: Names = (), spelt: Names = ()) -> pa.RecordBatch | None:
     """Read columns as `cklog.parsers.jsonl.columns.decode` does, of lines of up to eight shapes; None: it cannot.
 
     Lines with equally many quotes are taken to be of one shape; if they are not, those whose second member begins
@@ -367,7 +362,7 @@ def _quotes_and_letter(raw: Bytes, quotes: Ints) -> Ints:
 
 
 def _decode_kinds(
-    raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: Fields, names: tuple[Collection[str], Collection[str]]
+    raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: Fields, names: tuple[Names, Names]
 ) -> pa.RecordBatch | None:
     """Decode each kind of lines on its own and put them together; None unless all of them can be."""
     kinds, count = np.unique(kind_of, return_counts=True)

@@ -209,7 +209,6 @@ def _masks(
     """Which checkpoints each rule speaks of, the strongest rule first; shape (n,) each."""
     history = evidence.history
     usable = stored.row >= 0
-    useful = usable & ~_useless(evidence, stored)
     whole = usable & ~stored.lost
     rank, newest = _ranks(stored, whole, len(history.subtasks))
     above = _at_or_above(history, stored)
@@ -220,7 +219,7 @@ def _masks(
     in_window = none if policy.since is None else (stored.time >= policy.since) | (stored.time < 0)
     masks = {
         "line": _among(history, stored.row, stored.line),
-        "failure": useful & (stored.needing >= 0)[stored.row] if usable.any() else none,
+        "failure": usable & ~_useless(evidence, stored) & (stored.needing >= 0)[stored.row] if usable.any() else none,
         "evidence": above if doubt == "damaged" else np.full(len(usable), bool(doubt)),
         "pin": _named(evidence.records, stored, "--pin", policy.pins),
         "keep": whole & (rank < (policy.keep or 0)),
@@ -247,8 +246,7 @@ def _at_or_above(history: History, stored: StoredRecords) -> Mask:
     """Which checkpoints are the line's or newer, whether or not they can be restored."""
     if stored.line is None:
         return np.ones(len(stored.number), np.bool_)
-    found: Mask = stored.number >= history.label[stored.line][stored.subtask]
-    return found
+    return np.asarray(stored.number >= history.label[stored.line][stored.subtask])
 
 
 def _among(history: History, row: Ints, line: Ints | None) -> Mask:
@@ -300,15 +298,15 @@ def _judged(
 
 def _free(evidence: Evidence, stored: StoredRecords, marked: Mask, rules: Sequence[str]) -> Ints:
     """Why each would go, if nothing held it: a place in `rules`, shape (n,)."""
-    usable, cycles = stored.row >= 0, _useless(evidence, stored)
-    conditions = [marked, cycles, stored.missing, ~usable & ~stored.incomplete, stored.incomplete]
-    places = [rules.index(rule) for rule in _FREE]
-    return np.select(conditions, places[:-1], places[-1])
+    broken = (stored.row < 0) & ~stored.incomplete
+    conditions = [marked, _useless(evidence, stored), stored.missing, broken, stored.incomplete]
+    *places, otherwise = (rules.index(rule) for rule in _FREE)
+    return np.select(conditions, places, otherwise)
 
 
 def _useless(evidence: Evidence, stored: StoredRecords) -> Mask:
     """Which checkpoints are on a Z-cycle of what happened, so that no failure goes back to them, shape (n,)."""
-    usable = stored.row >= 0
+    usable: Mask = stored.row >= 0
     return usable & evidence.execution.useless[stored.row] if usable.any() else usable
 
 
@@ -335,10 +333,8 @@ def _missing(records: CheckpointRecords, stored: StoredRecords, rules: Sequence[
     for i in np.flatnonzero(stored.missing).tolist():
         if rules[i] not in _FREE:
             name, uri = _name(records, int(stored.record[i])), records.table["uri"][int(stored.record[i])].as_py()
-            message = f"checkpoint {name}: its state file {uri} is not there"
-            found.append(
-                Finding(id="missing-state-file", severity="error", subject=name, message=message, where=(Where(uri),))
-            )
+            told = f"checkpoint {name}: its state file {uri} is not there"
+            found.append(Finding("missing-state-file", "error", name, told, (Where(uri),)))
     return found
 
 
