@@ -57,6 +57,8 @@ def _blocks(data: bytes) -> list[tuple[Handle, str]]:
 def _summed(data: bytes, blocks: list[tuple[Handle, str]]) -> bytes:
     """Return a table with the checksums of these blocks, and of its footer, that its bytes have."""
     found = bytearray(data)
+    if len(found) < _FOOTER:
+        return data
     footer = bytes(found[-_FOOTER:])
     check = CHECKSUMS.get(footer[0])
     if check is None:
