@@ -72,9 +72,10 @@ def test_brief_is_of_tables_only(form: str) -> None:
 
 
 def test_a_long_answer_ends_in_its_verdict_and_its_command() -> None:
-    told = on_terminal("recovery-line", FLINK, columns=150).out.splitlines()
-    assert told[:2] == told[-3:-1]
+    told = on_terminal("recovery-line", FLINK, columns=300).out.splitlines()
+    assert told[:3] == told[-4:-1]
     assert told[1].startswith("Action: restart (")
+    assert told[2].startswith("Not checked: ")
     assert told[-1] == COMMAND
 
 

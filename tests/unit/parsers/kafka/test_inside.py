@@ -29,14 +29,14 @@ def put_streams_store(task: Path, store: str, status: int | None = CLOSED, **off
 
 
 def rows(folder: Path, logs: Path | None = None) -> dict[str, tuple[str, int | None, bool | None]]:
-    answer = opened(folder, logs).recovery_line(Question())
+    answer = opened(folder, logs).line("recovery-line", Question())
     return {
         row["store"]: (row["start"], row["restore_from"], row["unclean"]) for row in answer.result.details["stores"]
     }
 
 
 def findings(folder: Path) -> list[tuple[str, str]]:
-    return [(f.id, f.severity) for f in opened(folder).recovery_line(Question()).findings]
+    return [(f.id, f.severity) for f in opened(folder).line("recovery-line", Question()).findings]
 
 
 def test_a_closed_and_an_open_store(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_closed_and_an_open_store(tmp_path: Path) -> None:
         "fresh": ("checkpoint", 8, False),
     }
     assert findings(tmp_path) == [("unclean-store", "warning")]
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert [(entry.checkpoint, entry.state) for entry in answer.result.line] == [(8, "stored")]
     assert "with exactly-once 3 of these are wiped" in answer.result.details["headline"]
 
@@ -59,7 +59,7 @@ def test_the_range_is_that_of_the_changelog(tmp_path: Path) -> None:
     task = put_task(tmp_path / "state" / APP, "0_1", (), None)
     put_streams_store(task, "counts", CLOSED, counts=41)
     put_log(tmp_path / "kafka", f"{APP}-counts-changelog", 1, 60)
-    answer = opened(tmp_path / "state", tmp_path / "kafka").recovery_line(Question())
+    answer = opened(tmp_path / "state", tmp_path / "kafka").line("recovery-line", Question())
     (row,) = answer.result.details["stores"]
     assert (row["restore_from"], row["restore_to"], row["records"]) == (42, 60, 18)
 
@@ -131,7 +131,7 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
     found = rows(tmp_path)
     assert found["bad"] == ("unknown", None, None)
     assert found["good"] == (("unknown", None, None) if what == "child" else ("checkpoint", 42, False))
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
     assert [(f.id, f.severity) for f in answer.findings] == [("unread-store", "error")]
     assert str(tempfile.gettempdir()) not in answer.findings[0].message
@@ -143,7 +143,7 @@ def test_a_task_with_an_unknown_store_is_not_at_its_initial_state(tmp_path: Path
     put_streams_store(task, "fresh", CLOSED)
     for table in put_streams_store(task, "bad", CLOSED, bad=41).glob("*.sst"):
         table.unlink()
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert rows(tmp_path) == {"bad": ("unknown", None, None), "fresh": ("beginning", None, None)}
     assert [(entry.checkpoint, entry.state) for entry in answer.result.line] == [(None, "stored")]
     assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
@@ -160,7 +160,7 @@ def test_of_a_store_that_cannot_be_read_nothing_is_proved(
     put_streams_store(task, "good", CLOSED, good=41)
     for table in put_streams_store(task, "bad", CLOSED, bad=41).glob("*.sst"):
         table.unlink()
-    (entry,) = opened(tmp_path).recovery_line(Question()).result.line
+    (entry,) = opened(tmp_path).line("recovery-line", Question()).result.line
     answer = opened(tmp_path).verify({f"{entry.operator}/{entry.subtask}": offset}, True, Question())
     checks = {check.check: check.holds for check in answer.result.checks}
     assert {name: checks[name] for name in holds} == holds
@@ -174,7 +174,7 @@ def test_stores_that_cannot_be_read_for_one_reason_are_one_finding_at_the_first(
     for store in ("a", "b", "c"):
         put_streams_store(task, store, CLOSED, **{store: 41})
     monkeypatch.setattr(rocksdb, "LIBRARY", "no_such_library")
-    (finding,) = opened(tmp_path).recovery_line(Question()).findings
+    (finding,) = opened(tmp_path).line("recovery-line", Question()).findings
     places = [f"{APP}/0_1/rocksdb/{store}" for store in ("a", "b", "c")]
     assert (finding.subject, [where.path for where in finding.where]) == (places[0], places)
     assert "the offsets of 3 stores" in finding.message
@@ -187,7 +187,7 @@ def test_open_stores_are_told_in_words_that_fit(tmp_path: Path, stores: tuple[st
     task = put_task(tmp_path / APP, "1_1", (), None)
     for store in stores:
         put_streams_store(task, store, OPEN, **{store: 41})
-    answer = opened(tmp_path).recovery_line(Question())
+    answer = opened(tmp_path).line("recovery-line", Question())
     assert answer.findings[0].message.startswith(told)
     number = {1: "1 of these is wiped", 2: "2 of these are wiped"}[len(stores)]
     assert number in answer.result.details["headline"]
