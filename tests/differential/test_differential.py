@@ -91,6 +91,7 @@ def test_a_fault_of_folding_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fold = Blocks.fold
     monkeypatch.setattr(Blocks, "fold", add_one)
+    monkeypatch.setattr(parquet_folded, "_INTERPRETED", 1)
     tally, _ = worker.tally_of(decoder_of("parquet-folded-snappy"), range(150))
     assert len(faults) > 5
     assert {kind for _, kind, _ in tally.wrong} == {"exception"}  # the interpreter reads otherwise
