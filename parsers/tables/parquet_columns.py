@@ -42,6 +42,7 @@ from cklog.parsers.tables.parquet_loops import (
     STATE,
     TEXTS,
     UNCOMPRESSED,
+    UNNAMED,
 )
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, INDICES, PageTotals
 from cklog.parsers.tables.records import BIGGEST, are_small
@@ -136,6 +137,8 @@ class LoopColumn:
         about = self._chunk, self._stored, self._codec, self._nullable, self._state, self._page
         row = 0
         while (row := DECODE(count - row, *about, self._values, self._known, found, row)) < count:
+            if row == UNNAMED:  # in small batches Arrow's reader may have other values for them
+                raise pa.ArrowInvalid(f"a page of column {self.name} has numbers that its dictionary has not")
             if row < 0:
                 raise NotHere
             self._inflate_next()

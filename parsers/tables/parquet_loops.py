@@ -21,6 +21,9 @@ that is in the chunk, where its bytes stand as they are."""
 PLAIN, OLD_DICTIONARY, RLE, DICTIONARY = 0, 2, 3, 8
 UNCOMPRESSED, SNAPPY = 0, 1
 
+UNNAMED = -2
+"""What loops return where a page has numbers that its dictionary has not. All else that they cannot decode is -1."""
+
 _WIDEST = 25
 """Bits of a number in a dictionary that four bytes are sure to hold, wherever it begins."""
 
@@ -45,7 +48,7 @@ def read_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 def unpack_runs(
     data: Bytes, size: int, width: int, state: Ints, values: Ints, known: int, out: Ints, start: int, end: int
 ) -> int:
-    """Fill `out[start:end]` with the values that runs of numbers name; 0, or -1 where they break off or name none.
+    """Fill `out[start:end]` with the values that runs of numbers name; return 0, -1 where they break off, or `UNNAMED`.
 
     `values` has one for every number of so many bits, of which the first `known` count. `state`: where in the `size`
     bytes the next run begins, how many numbers of this one are left, its number or -1 if they are packed, and the bit
@@ -125,7 +128,7 @@ def unpack_runs(
     state[1] = left
     state[2] = value
     state[3] = bit
-    return 0 if greatest < known else -1
+    return 0 if greatest < known else UNNAMED
 
 
 def _find_texts(data: Bytes, count: int, offsets: Small, texts: Bytes) -> int:
@@ -258,7 +261,7 @@ def _decode(
     out: Ints,
     start: int,
 ) -> int:
-    """Fill `out[start:]` with the next rows of a column chunk; return how far it came, -1 where that is not for loops.
+    """Fill `out[start:]` with the next rows of a column chunk; return how far it came, or -1 or `UNNAMED` if it cannot.
 
     It comes less far where whoever asks has to inflate the next page. `stored` are its data pages as `HEADERS` tells
     them, `page` has room for the largest, `values` are the `known` ones of the dictionary, and as many more as make
@@ -298,8 +301,10 @@ def _decode(
                 out[k] = low | (high << 32)
                 at += 8
             state[0] = at
-        elif count and unpack_runs(source, state[8], state[6], state, values, known, out, row, row + count):
-            return -1
+        elif count:
+            failed = unpack_runs(source, state[8], state[6], state, values, known, out, row, row + count)
+            if failed:
+                return failed
         state[5] -= count
         row += count
     return row

@@ -20,7 +20,7 @@ from cklog.parsers.tables import parquet_batches
 from cklog.parsers.tables.parquet import READER, read
 from cklog.parsers.tables.parquet_columns import stored_pages
 from cklog.parsers.tables.parquet_headers import AT, TYPE, VALUES
-from cklog.parsers.tables.parquet_loops import inflate_snappy, read_literal, read_varint, unpack_runs
+from cklog.parsers.tables.parquet_loops import UNNAMED, inflate_snappy, read_literal, read_varint, unpack_runs
 from tests.builders.native import any_numbers, parquet_logs
 from tests.loop_forms import forced
 
@@ -102,7 +102,7 @@ def test_runs_of_numbers_are_those_of_their_definition(
     piece, cut = only_read(np.frombuffer(data + b"more", np.uint8)), draw.draw(st.integers(0, len(told)))
     for _ in forced(form):
         unpack = Loop(unpack_runs, (read_varint,))
-        for known, room, said in ((max(told) + 1, 1, 0), (max(told), 1, -1), (max(told) + 1, 2, -1)):
+        for known, room, said in ((max(told) + 1, 1, 0), (max(told), 1, UNNAMED), (max(told) + 1, 2, -1)):
             values = only_read(np.arange((1 << width) // room) * 7 - 3)
             state, found = np.zeros(4, np.int64), np.full(len(told), -1)
             codes = [
@@ -123,7 +123,7 @@ def test_runs_of_wide_numbers(width: int) -> None:
     data = np.frombuffer(_varint(5 << 1 | 1) + bits.to_bytes(5 * width, "little"), np.uint8)
     for _ in forced("compiled"):
         unpack, values = Loop(unpack_runs, (read_varint,)), only_read(np.arange(1 << width) * 7 - 3)
-        for known, said in ((1 << width, 0), ((1 << width) - 1, -1)):
+        for known, said in ((1 << width, 0), ((1 << width) - 1, UNNAMED)):
             for cut in range(40):
                 found, state = np.zeros(40, np.int64), np.zeros(4, np.int64)
                 about = only_read(data), len(data), width, state, values, known, found

@@ -156,3 +156,28 @@ def test_rows_that_a_kernel_cannot_fold_are_decoded_by_loops(monkeypatch: pytest
     kernel = BlockKernel(lambda batch: batch, lambda blocks: None)
     found = [value for batch in rows.folded(0, 7, kernel) for value in batch.column(0).to_pylist()]
     assert found == expected
+
+
+def _with_a_number_beyond_the_dictionary() -> bytes:
+    """Return a file of 70 numbers of three bits, of which one is beyond the seven values of their dictionary."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table([pa.array([k % 7 for k in range(70)])], schema=pa.schema([pa.field("c", pa.int64(), False)])),
+        sink,
+        compression="none",
+    )
+    data = bytes(sink.getvalue())
+    packed = sum(k % 7 << (3 * k) for k in range(70)).to_bytes(27, "little")
+    assert data.count(packed) == 1
+    return data.replace(packed, packed[:17] + b"\xff\xff\xff" + packed[20:])
+
+
+@pytest.mark.parametrize("most", [23, 1 << 20])
+def test_a_number_beyond_the_dictionary_is_refused_however_many_rows_are_read_at_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = _with_a_number_beyond_the_dictionary()
+    monkeypatch.setattr(loops, "FEW_ROWS", -1)
+    rows = ParquetRows(pa.BufferReader(data), pq.read_metadata(pa.BufferReader(data)), "f")
+    with pytest.raises((pa.ArrowInvalid, OSError), match=r"numbers that its dictionary has not|end of stream"):
+        list(rows.batches(0, most))
