@@ -71,9 +71,10 @@ class Run(AbstractContextManager["Run"]):
     `spoken` are lines for stderr: which engine was taken, how much of a log was read.
     """
 
-    def __init__(self, root: Root, options: Options) -> None:
+    def __init__(self, root: Root, options: Options, with_neighbours: bool = True) -> None:
         self._asked = root
         self._options = options
+        self._with_neighbours = with_neighbours
         self.spoken: list[str] = []
         self._engines = Engines(options, self.spoken.append)
 
@@ -81,7 +82,7 @@ class Run(AbstractContextManager["Run"]):
     def _root(self) -> Root:
         """The folder that PATH names, or the run's, if PATH is only a part of a run."""
         root = self._asked
-        for look in (enclosing_run, run_with_neighbours):
+        for look in (enclosing_run, run_with_neighbours) if self._with_neighbours else (enclosing_run,):
             found = None if self._options.run else look(root, self._options.source)
             if found is not None:
                 root, note = found
@@ -184,6 +185,10 @@ class Run(AbstractContextManager["Run"]):
         ------
         UsageError : PATH is only a part of a run, so that more would be planned for than was named
         """
+        if self._with_neighbours:  # of what lies beside PATH nothing may go
+            alone = Run(self._asked, self._options, with_neighbours=False)
+            alone.spoken, alone._engines = self.spoken, self._engines
+            return alone.retention(policy)
         if self._root is not self._asked:
             hint = f"cklog retention {shlex.quote(self._root.path)}"
             raise UsageError(f"{self._asked.path} is only a part of the run {self._root.path}: name that", hint)

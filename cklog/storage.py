@@ -109,12 +109,13 @@ class Root:
 
     def _require_map(self, old: str, new: str) -> None:
         """Raise `NotFound` unless what a map leads to can be looked at: else every file there would seem missing."""
+        hint = "every file there would seem to be missing"
         try:
             there = file_info(self._numbered(new)).kind != "nothing"
         except OSError as error:
-            raise NotFound(f"--map {old}={new}: {first_line(error)}", _MAP_HINT) from None
+            raise NotFound(f"--map {old}={new}: {first_line(error)}", hint) from None
         if not there:
-            raise NotFound(f"--map {old}={new}: no such folder", _MAP_HINT)
+            raise NotFound(f"--map {old}={new}: no such folder", hint)
 
     def is_file(self) -> bool:
         """Return whether PATH is a file, and so no root of anything."""
@@ -396,6 +397,3 @@ class Root:
             for uri, why in store_numbered(self.store).refused.items():
                 if self.inside(uri) is not None or any(uri.startswith(without_query(new)) for _, new in self.maps):
                     self.trouble.unread.setdefault(uri, why)
-
-
-_MAP_HINT = "every file there would seem to be missing"

@@ -7,6 +7,7 @@ one is its own business.
 - `hadoop_crc`: the `.NAME.crc` side files that Hadoop's local file system writes beside its files
 - `sst`, `sst_blocks`, `record_log`, `block_checksums`: tables of RocksDB, blocks of entries in them, its log format,
   and the checksums of both
+- `byte_stream`, `snappy_frames`: bytes read piece by piece, and Snappy streams as snappy-java frames them
 - `leveldb_table`: what LevelDB would allocate to read a table
 - `zstd_frames`: whether frames of Zstandard end in a checksum
 - `zeros`: files that are full of zeros

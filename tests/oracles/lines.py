@@ -345,3 +345,14 @@ def islands_of(records: list[tuple[Any, int, int | None]]) -> list[Island]:
             found.append([key, seq, seq, 0, 0])
         found[-1][2:] = [seq + 1, found[-1][3] + len(sizes), found[-1][4] + sum(sizes)]
     return [tuple(island) for island in found]
+
+
+Run = tuple[Execution, frozenset[str], History]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    """An execution, who failed in it, and what is left on disk."""
+    execution = draw(executions())
+    failed = draw(failures(execution))
+    return execution, failed, history(execution, failed)

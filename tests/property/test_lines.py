@@ -17,20 +17,10 @@ from cklog.lines.propagation import rollback_propagation
 from cklog.lines.rollback import RollbackStep, domino_depth, forcing_chain, rollback_steps
 from cklog.zigzag.intervals import useless
 from tests.oracles import lines as oracle
+from tests.oracles.lines import Run, runs
 
 GRAPHS = settings(deadline=None, max_examples=300)
 EVERYTHING = 2**63 - 1
-
-
-Run = tuple[oracle.Execution, frozenset[str], History]
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> Run:
-    """An execution, who failed in it, and what is left on disk."""
-    execution = draw(oracle.executions())
-    failed = draw(oracle.failures(execution))
-    return execution, failed, oracle.history(execution, failed)
 
 
 @st.composite

@@ -7,7 +7,12 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `line`: the answers of recovery-line, replay, verify and inspect
 - `judge`: offsets and commits against each other, and what stops a restart
 - `offsets`: offsets as Spark writes them, and the ranges that a batch reads
-- `connectors`: logs and files of sources and of the file sink
+- `gaps`: batches that are missing between others, and asynchronous progress tracking
+- `repartitions`: offline repartition of the state
+- `connectors`: logs and files of sources
+- `positions`: files in which sources keep positions of their own
+- `source_tables`: Delta tables that the query reads as streams
+- `file_sink`: the log of the file sink
 - `state_line`: to which batch all state stores can go back
 - `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink

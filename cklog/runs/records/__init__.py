@@ -3,6 +3,7 @@
 * `reading`: records read, put in order, and the chains that they tell of
 * `evidence`: what was read for one question, and the line planned from it, as values
 * `plan`: the line and what follows from it
+* `lossless`: the newest line of which the logs still have every message
 * `actions`: what to do about the run, and which damage touches that
 * `absent`: subtasks that something names, and of whose state nothing here tells
 * `verify`: a given line, proved or refuted

@@ -4,6 +4,7 @@ Both of Spark's providers are known, HDFS-backed and RocksDB; neither is needed 
 stores can go back is judged in `cklog.runs.batches.state_line`.
 
 - `versions`: the versions of all stores as of one line of batches, with the flaws of what was read
+- `of_batches`: how many partitions the state of each batch has
 - `listing`: which file is what
 - `required`: which stores an operator must have, with its metadata and without
 - `files`: whether a file can be read, from cheap to dear

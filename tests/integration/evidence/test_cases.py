@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from tests.conftest import SHARED
-from tests.program import cklog
-
-CASES = SHARED.parent / "round3" / "cases"
+from tests.integration.evidence.cases import CASES, answer
 
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
-
-
-def answer(command: str, path: str, *options: str) -> tuple[int, Any]:
-    """Ask about a folder of a case; return the exit code and the answer."""
-    ended = cklog(command, CASES / path, "--json", *options)
-    return ended.code, json.loads(ended.out)
 
 
 @pytest.mark.parametrize(

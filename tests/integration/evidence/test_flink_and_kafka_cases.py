@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.evidence.test_cases import CASES, answer
+from tests.integration.evidence.cases import CASES, answer
 from tests.program import cklog
 
 REPORTS = CASES / "reports"

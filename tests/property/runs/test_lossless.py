@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cklog.arrays.types import Ints
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.runs.records.lossless import lossless_line
-from tests.property.test_lines import Run, runs
+from tests.oracles.lines import Run, runs
 
 
 @settings(deadline=None, max_examples=200)
