@@ -185,7 +185,9 @@ class Run(AbstractContextManager["Run"]):
         ------
         UsageError : PATH is only a part of a run, so that more would be planned for than was named
         """
-        if self._with_neighbours:  # of what lies beside PATH nothing may go
+        if self._with_neighbours and "_root" not in self.__dict__:
+            self._with_neighbours = False  # of what lies beside PATH nothing may go
+        if self._with_neighbours:
             alone = Run(self._asked, self._options, with_neighbours=False)
             alone.spoken, alone._engines = self.spoken, self._engines
             return alone.retention(policy)
