@@ -96,7 +96,7 @@ def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int,
     commits where a checkpoint cannot be read; 4.0 does not read it at all.
     """
     newest = max([*versions, *(one.version for one in flawed)], default=base)
-    known = versions >= {*range(base + 1, newest + 1)}
+    known = sum(base < version <= newest for version in versions) == newest - base
     for one in flawed:
         if known and not one.read:
             files.say(
