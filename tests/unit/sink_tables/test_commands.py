@@ -116,7 +116,7 @@ def test_impact_counts_rows_of_tables_among_results() -> None:
     result = json.loads(ended.out)["result"]
     assert {"missing", "once"} <= {row["fate"] for row in result["intervals"] if row["sink"] == "words"}
     assert "words" in {row["sink"] for row in result["guarantees"]}
-    assert "batches from 6 on of words" in cklog("impact", SPARK, "--sink", "words=/lake/delta-4").out
+    assert 'batches from 6 on of "words"' in cklog("impact", SPARK, "--sink", "words=/lake/delta-4").out
 
 
 def test_the_report_leads_with_what_the_tables_say() -> None:
