@@ -107,22 +107,27 @@ def test_a_repartition_that_was_not_finished(tmp_path: Path) -> None:
     assert repaired(folder, found, tmp_path / "copy") == (0, "restart", 6)
 
 
-def test_a_schema_that_the_metadata_names_is_lost() -> None:
-    code, found = answer("recovery-line", CASES / "engines/spark-tws-schema-lost")
+@pytest.mark.parametrize(
+    ("case", "id", "said"),
+    [
+        (
+            "spark-tws-schema-lost",
+            "missing-state-file",
+            "_stateSchema/default/0_fc6edc9f-c6a6-4033-b921-2c293e1dacc4 is missing",
+        ),
+        (
+            "spark-v2-changelog-of-another-version",
+            "corrupt-file",
+            "left-keyWithIndexToValue/6_7791c1ed-c222-4414-9d49-644784330265.changelog",
+        ),
+    ],
+)
+def test_a_state_file_that_is_lost_or_of_another_version_stops_the_restart(case: str, id: str, said: str) -> None:
+    code, found = answer("recovery-line", CASES / "engines" / case)
     assert (code, found["result"]["action"]) == (3, "repair-first")
-    [(id, message)] = errors(found)
-    assert id == "missing-state-file"
-    assert "state/0/_stateSchema/default/0_fc6edc9f-c6a6-4033-b921-2c293e1dacc4 is missing" in message
-    assert "The restart fails" in message
-    assert not [f for f in found["findings"] if "goes on without" in f["message"]]
-
-
-def test_a_changelog_with_the_lineage_of_another_version() -> None:
-    code, found = answer("recovery-line", CASES / "engines/spark-v2-changelog-of-another-version")
-    assert (code, found["result"]["action"]) == (3, "repair-first")
-    [(id, message)] = errors(found)
-    assert id == "corrupt-file"
-    assert "left-keyWithIndexToValue/6_7791c1ed-c222-4414-9d49-644784330265.changelog" in message
+    [(found_id, message)] = errors(found)
+    assert (found_id, said in message, "The restart fails" in message) == (id, True, True)
+    assert not [f for f in found["findings"] if "goes on without it" in f["message"]]
 
 
 @pytest.mark.parametrize(
