@@ -233,8 +233,8 @@ def is_asynchronous(logs: MetadataLogs) -> bool:
     plans, done = sorted(logs.offsets), logs.commits.keys()
     if not plans or not done or any(read.value is not None and read.value.ids for read in logs.commits.values()):
         return False
-    left_out = plans[-1] - plans[0] + 1 - len(plans)
-    same = {n for n in plans[:-1] if n >= min(done)} <= done <= {*plans}
+    left_out, first = plans[-1] - plans[0] + 1 - len(plans), min(done)
+    same = {n for n in plans[:-1] if n >= first} <= done <= {*plans}
     orphans = {*logs.offset_log.orphans, *logs.commit_log.orphans}
     return left_out > 1 and same and not any(plans[0] < n < plans[-1] for n in orphans)
 

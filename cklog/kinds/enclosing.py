@@ -79,7 +79,7 @@ def run_with_neighbours(root: Root, source: str = "") -> tuple[Root, str] | None
     except (CklogError, OSError):
         return None
     which = first_few(beside, 3)
-    return above, f"beside {root.path} lies what a file sink wrote ({which}): both are read, below {above.path}"
+    return above, f"a file sink wrote to {which} next to {root.path}: both are read, below {above.path}"
 
 
 _WITH_NEIGHBOURS = "spark-checkpoint"
@@ -95,9 +95,11 @@ def _neighbours(path: str) -> tuple[str, list[str]]:
     place = os.path.abspath(os_name(without_file_scheme(path)))
     above, name = os.path.split(place)
     try:
+        if not _is_checkpoint(place):
+            return "", []
         with os.scandir(above) as found:
             folders = [one.name for one in found if one.name != name and one.is_dir(follow_symlinks=False)]
-        if not _is_checkpoint(place) or any(_is_checkpoint(os.path.join(above, other)) for other in folders):
+        if any(_is_checkpoint(os.path.join(above, other)) for other in folders):
             return "", []
         beside = [other for other in folders if _may_be_written(os.path.join(above, other))]
     except OSError:

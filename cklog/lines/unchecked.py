@@ -13,6 +13,7 @@ from cklog.model.question import Question
 from cklog.model.unchecked import Unchecked, unchecked_by
 from cklog.model.values import is_integer
 from cklog.model.verdict import Draft, is_about
+from cklog.model.wording import numbered
 
 
 def range_subject(line: RecoveryLine, source: SourceOffset) -> str:
@@ -57,7 +58,7 @@ def _of_sources(line: RecoveryLine, sources: list[SourceOffset], begins: Contain
     for source in sources:
         name, offset = source.source, source.offset
         if offset == UNREAD_POSITION:
-            claim = f"the position of {name}, which cklog cannot read, is the one to resume at, and still there"
+            claim = f"source {name} still has its position, which cklog cannot read"
             yield Unchecked("source", name, claim)
             continue
         if isinstance(offset, dict) and "logOffset" in offset:
@@ -89,7 +90,7 @@ def _short(offset: Any) -> str:
 def _of_logs(line: RecoveryLine) -> Iterator[Unchecked]:
     for one in line.channels:
         if one.retained is None and one.replay_from < one.replay_to:
-            claim = f"the log of {one.channel} still has {one.replay_from} to {one.replay_to}"
+            claim = f"the log of {one.channel} still has {numbered('message', one.replay_from, one.replay_to - 1)}"
             yield Unchecked("log", one.channel, claim, _logs_option(one.channel))
 
 

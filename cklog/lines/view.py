@@ -67,7 +67,8 @@ def _action_sentences(line: RecoveryLine) -> Iterator[str]:
     """Say what to do, and what to mind; of several runs, those of which there is something to say."""
     alone = line.runs[0] if len(line.runs) == 1 else None
     anew = sum(run.action == "start-over" for run in line.runs)
-    counted = f" for {len(line.runs) - anew} of {len(line.runs)}, start-over for {anew}" if anew else ""
+    count = sum(run.action == line.action for run in line.runs)
+    counted = f" for {count} of {len(line.runs)}, start-over for {anew}" if anew else ""
     told = counted if ACTIONS.index(line.action) < ACTIONS.index("start-over") else ""
     yield f"Action: {line.action} ({MEANINGS[line.action]}){told if alone is None else _note_of(alone)}."
     runs = [] if alone else [run for run in line.runs if run.action != "restart" or run.note]

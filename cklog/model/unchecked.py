@@ -37,9 +37,9 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "unjudged-source": ("source", "the source has what it reads of the folder that a finding names", None),
     "unread-state": ("state", "the state that a finding names can be read", None),
     "unchecked-file": ("file", "the files without checksums are as they were written", None),
-    "unchecked-input": ("file", "the files outside PATH are there", "--map FROM=TO"),
-    "files-outside": ("file", "the files outside PATH are there", "--map FROM=TO"),
-    "pending-unchecked": ("sink", "files that the checkpoint has for a sink are there", "--map FROM=TO"),
+    "unchecked-input": ("file", "the files outside PATH are there", "--map OLD=NEW"),
+    "files-outside": ("file", "the files outside PATH are there", "--map OLD=NEW"),
+    "pending-unchecked": ("sink", "files that the checkpoint has for a sink are there", "--map OLD=NEW"),
     "unchecked-sink": ("sink", "the sink has no output of the batch in flight", None),
 }
 """What a finding that something was not looked at means for a restart, and the option that helps."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from cklog.budgets import check_json
+from cklog.errors import OverBudget
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.layouts import FoundElement, expect_version
 
@@ -50,10 +52,12 @@ def _read_position(cursor: Cursor) -> str | None:
     if not cursor.flag("whether there is a position"):
         return None
     at = cursor.blob("a position")
+    text = bytes(cursor.data[at : cursor.at])
     try:
-        found = json.loads(bytes(cursor.data[at : cursor.at]))
-    except ValueError:
+        check_json(text)
+        found = json.loads(text)
+    except (ValueError, RecursionError, OverBudget):
         raise Malformed(at, "a position that is no JSON") from None
-    if not isinstance(found, dict):
-        raise Malformed(at, "a position that is no object")
+    if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
+        raise Malformed(at, "a position that is no object of texts")
     return json.dumps(found, sort_keys=True)

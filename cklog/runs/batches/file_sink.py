@@ -163,7 +163,7 @@ def _judge_sink_log(
             f"The restart fails in batch {compacts}: there the sink compacts this log, for which it reads all of it"
         )
     then = (
-        f"{goes_on}. Before that, whoever reads the results by this log fails or misses what it listed. "
+        f"{goes_on}. Until the log is repaired, readers that use it fail or miss what it listed. "
         "Put it back from a backup, or list the part files of that batch again by hand."
     )
     yield from log_facts(log, "sink-log-behind", then, stops=compacts == following)

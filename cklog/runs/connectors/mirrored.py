@@ -29,9 +29,9 @@ def beside_sources(judged: Iterable[Judged], logs: PartitionLogs | None) -> tupl
     mirrored = [one for one in judged if one.system == "kafka" and one.offset is not None]
     clusters = sorted({str(one.offset["cluster"]) for one in mirrored if one.offset is not None})
     if len(clusters) != 1:
-        why = f"connectors copy from {', '.join(clusters)}" if clusters else "no connector here copies from Kafka"
+        several = f"connectors copy from several clusters ({', '.join(clusters)}), but a folder belongs to one"
         hint = "say where each source's log begins with --source-from NAME=POSITION"
-        raise UsageError(f"--kafka: {why}, and one folder is of one cluster", hint)
+        raise UsageError(f"--kafka: {several if clusters else 'no connector here copies from Kafka'}", hint)
     names = {one.name: kafka_partition(one.offset) for one in mirrored if one.offset is not None}
     known = {folder.name for folder in logs.layout.folders}
     partitions = logs.partitions(known & set(names.values()))

@@ -76,6 +76,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
     asked = {job_named(parser, groups, name).job for name, _ in question.at}
     several = program_findings(parser, found, groups, asked)
     findings += several
+    subjects = {f.subject for f in several}
     rows = dependencies(found.judged, owners, parser.job_id)
     findings += moved_findings(found, [j for j in chosen.values() if j is not None])
     findings += dependency_findings(rows)
@@ -89,7 +90,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
         findings=findings,
         rows=rows,
         refused=refused,
-        mixed=frozenset(group.job for group in groups if (group.job or ".") in {f.subject for f in several} - asked),
+        mixed=frozenset(group.job for group in groups if (group.job or ".") in subjects) - asked,
     )
 
 

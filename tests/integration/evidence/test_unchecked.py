@@ -49,7 +49,7 @@ def test_state_and_tables_are_named_until_their_options_are_given() -> None:
 def test_a_file_sink_that_was_read_is_not_named_but_files_elsewhere_are(tmp_path: Path) -> None:
     assert unchecked(WORDCOUNT) == [
         ("state", "every operator with state has a folder here: no commit names them", None),
-        ("file", "the files outside PATH are there", "--map FROM=TO"),
+        ("file", "the files outside PATH are there", "--map OLD=NEW"),
     ]
     shutil.copytree(WORDCOUNT / "ck", tmp_path / "alone")
     assert ("sink", TABLES, "--sink URI") in unchecked(tmp_path / "alone")

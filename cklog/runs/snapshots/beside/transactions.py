@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from cklog.kafka_logs.ended import Ended, EndedTransaction, ProducerEpoch, how_ended, parse_producer
-from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine
 from cklog.model.unchecked import Unchecked
@@ -24,6 +24,9 @@ from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import sink_names
 from cklog.runs.snapshots.plan import SnapshotPlan
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
+
+if TYPE_CHECKING:  # without --kafka nothing of it is loaded
+    from cklog.kafka_logs.logs import PartitionLogs
 
 _LAST_EPOCH = 32766
 """With this epoch a producer id is used up, and the broker goes on with another id."""
@@ -138,19 +141,20 @@ def _finding(judged: JudgedSnapshot, sink: str, mine: Sequence[PendingTransactio
     records = sum(one.records for one in mine)
     names = first_few([one.name for one in mine], 3)
     partitions = tuple(dict.fromkeys(part.partition for one in mine for part in one.parts))
-    lead = f"{name_of(judged)}: Kafka has {{}} {many(len(mine), 'pending transaction')} of sink {sink} ({names})"
+    verb = "aborted" if id == "transaction-aborted" else "already committed"
+    lead = f"{name_of(judged)}: Kafka has {verb} {many(len(mine), 'pending transaction')} of sink {sink} ({names})"
     where = tuple(Where(name) for name in partitions)
     if id == "transaction-aborted":
         message = (
-            f"{lead.format('aborted')} with {many(records, 'record')}: a restore cannot commit "
-            f"{'it' if len(mine) == 1 else 'them'}, and the sources go on behind what was lost. Restore an older "
-            "checkpoint, which makes these results again"
+            f"{lead} with {many(records, 'record')}: a restore cannot commit {'it' if len(mine) == 1 else 'them'}, "
+            "and the sources resume after the lost results. Restore an older checkpoint: the job then produces these "
+            "results again"
         )
         return Finding(id, "error", sink, message, where)
     used_up = any(one.producer is not None and one.producer.epoch >= _LAST_EPOCH for one in mine)
     message = (
-        f"{lead.format('committed')} with {many(records, 'record')} already: readers have them once, and that a "
-        "restore commits again changes nothing"
+        f"{lead} with {many(records, 'record')}: readers see these records once, and committing them again in the "
+        "restore changes nothing"
     )
     if used_up:
         message += (

@@ -126,5 +126,5 @@ def test_what_is_told_comes_before_the_answer(unbuffered: str) -> None:
     )
     first, second, third = both.stdout.decode().splitlines()[:3]
     assert "is a part of the run" in first
-    assert "lies what a file sink wrote" in second
+    assert "a file sink wrote to" in second
     assert third.startswith("A Spark query")

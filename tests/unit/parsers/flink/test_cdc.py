@@ -50,6 +50,7 @@ def test_the_position_of_a_split(version: int, finished: int, schemas: int) -> N
         (4, split(4, kind=1)),
         (4, split(4, start=None)),
         (4, split(4, start=[1])),
+        (4, split(4, start={"a": {"b": 1}})),
         (4, split(4, tail=b"\0")),
         (4, split(4)[:-3]),
         (4, split(4).replace(b"SPECIFIC", b"\xff" * 8)),
@@ -57,3 +58,8 @@ def test_the_position_of_a_split(version: int, finished: int, schemas: int) -> N
 )
 def test_what_is_laid_out_otherwise_is_not_read(version: int, data: bytes) -> None:
     assert read(version, data) is None
+
+
+def test_a_position_that_nests_without_end_is_not_read() -> None:
+    deep = fb.blob(b"[" * 100_000)
+    assert read(4, split(4).replace(position(POSITION), b"\1" + deep, 1)) is None

@@ -44,3 +44,11 @@ def test_programs_of_one_shape_that_read_other_topics(tmp_path: Path) -> None:
 )
 def test_one_program_that_changed(tmp_path: Path, second: Snapshot) -> None:
     assert asked(tmp_path, Snapshot(sources=[[("t", 0, 1)]]), second) == []
+
+
+def test_who_names_the_checkpoint_chooses_the_program(tmp_path: Path) -> None:
+    """Of the folder of the jobs, and of the folder of the job itself."""
+    asked(tmp_path, Snapshot(program="a"), Snapshot(program="b"))
+    for root, at in ((tmp_path, f"{OLD}/0=7"), (tmp_path / OLD, f"{OLD}/0=7")):
+        ended = cklog("recovery-line", root, "--map", f"{ORIGIN}={tmp_path}", "--at", at, "--json")
+        assert (ended.code, json.loads(ended.out)["result"]["action"]) == (0, "restart"), ended.out + ended.err
