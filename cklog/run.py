@@ -18,7 +18,7 @@ from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
 from cklog.inputs.offers import Parser
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
-from cklog.kinds.enclosing import enclosing_run, run_with_neighbours
+from cklog.kinds.enclosing import enclosing_run
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import ChosenRun, choose, holds_run, kind_of, logs_below, runs_of
 from cklog.local_files import text_name
@@ -71,22 +71,20 @@ class Run(AbstractContextManager["Run"]):
     `spoken` are lines for stderr: which engine was taken, how much of a log was read.
     """
 
-    def __init__(self, root: Root, options: Options, with_neighbours: bool = True) -> None:
+    def __init__(self, root: Root, options: Options) -> None:
         self._asked = root
         self._options = options
-        self._with_neighbours = with_neighbours
         self.spoken: list[str] = []
         self._engines = Engines(options, self.spoken.append)
 
     @cached_property
     def _root(self) -> Root:
         """The folder that PATH names, or the run's, if PATH is only a part of a run."""
-        root = self._asked
-        for look in (enclosing_run, run_with_neighbours) if self._with_neighbours else (enclosing_run,):
-            found = None if self._options.run else look(root, self._options.source)
-            if found is not None:
-                root, note = found
-                self.spoken.append(note)
+        found = None if self._options.run else enclosing_run(self._asked, self._options.source)
+        if found is None:
+            return self._asked
+        root, note = found
+        self.spoken.append(note)
         return root
 
     @cached_property
@@ -185,12 +183,6 @@ class Run(AbstractContextManager["Run"]):
         ------
         UsageError : PATH is only a part of a run, so that more would be planned for than was named
         """
-        if self._with_neighbours and "_root" not in self.__dict__:
-            self._with_neighbours = False  # of what lies beside PATH nothing may go
-        if self._with_neighbours:
-            alone = Run(self._asked, self._options, with_neighbours=False)
-            alone.spoken, alone._engines = self.spoken, self._engines
-            return alone.retention(policy)
         if self._root is not self._asked:
             hint = f"cklog retention {shlex.quote(self._root.path)}"
             raise UsageError(f"{self._asked.path} is only a part of the run {self._root.path}: name that", hint)

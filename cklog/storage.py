@@ -13,7 +13,7 @@ import operator
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -45,7 +45,7 @@ from cklog.stores.places import located, numbered
 from cklog.stores.store import store_numbered
 from cklog.stores.trees import FileEntry as FileEntry
 from cklog.stores.trees import Tree as Tree
-from cklog.stores.trees import moved_below, part_below, put_below
+from cklog.stores.trees import moved_below, part_below
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 
@@ -83,7 +83,7 @@ class Root:
         Unreadable : the root is there, and may not be read
         OutputError : what the command writes would be in it
         """
-        if self._is_local and "" not in self._listed:
+        if self._is_local:
             note_named(os_name(without_file_scheme(self.path)))
         try:
             kind = file_info(self.path).kind if self._is_local else self._remote_kind()
@@ -242,13 +242,6 @@ class Root:
         own.trouble.take_below(self.trouble, start)
         own.take_listing(moved_below(tree, folder) if folder else tree)
         return own
-
-    def take_parts(self, names: Iterable[str]) -> None:
-        """List only some of the folders right below this one: the others are not read."""
-        trees = [put_below(self.below(name).tree(), name) for name in sorted(names)]
-        files = (entry for tree in trees for entry in tree.files)
-        folders = (path for tree in trees for path in tree.folders)
-        self.take_listing(Tree(tuple(sorted(files, key=lambda entry: entry.path)), tuple(sorted(folders))))
 
     def take_listing(self, tree: Tree) -> None:
         """Take what somebody has listed for what lies here."""

@@ -92,9 +92,6 @@ class ParserClass(Protocol):
     def runs_below(self, root: Root) -> list[str]:
         """Return the folders in which runs of this format begin; "" is the root."""
 
-    def read_from(self, root: Root, folder: str) -> str:
-        """Return the folder from which the run in a folder is read: that one, as a rule."""
-
 
 class Format:
     """The base of parsers: what is said of a format before a folder is opened, as most formats have it."""
@@ -110,11 +107,6 @@ class Format:
 
     reads_beside: ClassVar[tuple[str, ...]] = ()
     """Formats whose runs beside a run of this one are read with it, and are no runs of their own then."""
-
-    @staticmethod
-    def read_from(root: Root, folder: str) -> str:
-        """Return the folder from which the run in a folder is read: the one above, if parts of the run lie there."""
-        return folder
 
 
 class OffersRecords(Parser, Protocol):

@@ -1,13 +1,10 @@
-"""PATH as a part of a run: a file of it, or a folder that is only a part of it, leads to the run, and that is said.
+"""PATH inside a run: a file of it, or a folder that is only a part of it, leads to the run, and that is said.
 
 The run is the smallest that has PATH as a part by the names that its format gives to parts: nothing else is taken in.
-Of a checkpoint the folders beside it are parts, too, to which its file sink wrote: who names the checkpoint alone gets
-the answer of who names the folder that holds both.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import posixpath
 import re
@@ -15,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from cklog.errors import CklogError, OutputError
-from cklog.kinds.opening import PARSERS, holds_run, parser_class, runs_of
-from cklog.local_files import Trouble, is_local, os_name, text_name, without_file_scheme
-from cklog.model.wording import first_few
+from cklog.kinds.opening import holds_run, runs_of
+from cklog.local_files import Trouble
 from cklog.storage import Root
 
 PARTS: Mapping[str, str] = {
@@ -57,69 +53,6 @@ def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
     except CklogError:  # whatever is wrong with PATH is said where it is opened
         return None
     return None
-
-
-def run_with_neighbours(root: Root, source: str = "") -> tuple[Root, str] | None:
-    """Find the folder above PATH, if PATH is a run of which parts lie beside it, and what to say of that.
-
-    Only of a folder of this machine the neighbours are known without listing all that lies there. None: there are none,
-    or nobody can tell whose they are.
-    """
-    name, beside = _neighbours(root.path) if source in ("", _WITH_NEIGHBOURS) and is_local(root.path) else ("", [])
-    if not beside:
-        return None
-    above = replace(root.parent()[0], path=_shortened(root.path, 1), trouble=Trouble())
-    try:
-        above.take_parts([name, *beside])
-        parser = parser_class(PARSERS[_WITH_NEIGHBOURS])
-        if parser.runs_below(above) != [name] or parser.read_from(above, name):
-            return None
-    except OutputError:
-        raise
-    except (CklogError, OSError):
-        return None
-    which = first_few(beside, 3)
-    return above, f"a file sink wrote to {which} next to {root.path}: both are read, below {above.path}"
-
-
-_WITH_NEIGHBOURS = "spark-checkpoint"
-_MOST_LOOKED_AT = 1000
-"""Names in a folder among which one of a part file is looked for."""
-
-
-def _neighbours(path: str) -> tuple[str, list[str]]:
-    """The name of a folder that may hold a checkpoint, and those beside it that a file sink may have written to.
-
-    None, if there may be another checkpoint: nobody knows whose they are.
-    """
-    place = os.path.abspath(os_name(without_file_scheme(path)))
-    above, name = os.path.split(place)
-    try:
-        if not _is_checkpoint(place):
-            return "", []
-        with os.scandir(above) as found:
-            folders = [one.name for one in found if one.name != name and one.is_dir(follow_symlinks=False)]
-        if any(_is_checkpoint(os.path.join(above, other)) for other in folders):
-            return "", []
-        beside = [other for other in folders if _may_be_written(os.path.join(above, other))]
-    except OSError:
-        return "", []
-    return text_name(name), sorted(map(text_name, beside))
-
-
-def _is_checkpoint(path: str) -> bool:
-    return any(os.path.isdir(os.path.join(path, log)) for log in ("offsets", "commits"))
-
-
-def _may_be_written(path: str) -> bool:
-    """Whether a folder has the log of a file sink, or part files."""
-    if os.path.isdir(os.path.join(path, "_spark_metadata")):
-        return True
-    try:
-        with os.scandir(path) as found:
-            return any(one.name.startswith("part-") for one in itertools.islice(found, _MOST_LOOKED_AT))
-    except OSError:
-        return False
 
 
 def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:

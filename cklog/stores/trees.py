@@ -30,12 +30,6 @@ def moved_below(tree: Tree, folder: str) -> Tree:
     return Tree(files, tuple(path[cut:] for path in found.folders))
 
 
-def put_below(tree: Tree, folder: str) -> Tree:
-    """Return a tree as it lies below a folder that holds it; the opposite of `moved_below`."""
-    files = tuple(FileEntry(f"{folder}/{entry.path}", entry.size) for entry in tree.files)
-    return Tree(files, (folder, *(f"{folder}/{path}" for path in tree.folders)))
-
-
 def part_below(tree: Tree, folder: str) -> Tree:
     """Return what of a tree lies below a folder, by the same paths."""
     ends = (f"{folder.rstrip('/')}/", f"{folder.rstrip('/')}0")  # "0" comes after "/"

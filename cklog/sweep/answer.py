@@ -9,13 +9,12 @@ from dataclasses import replace
 
 from cklog.errors import CklogError, NotFound, UsageError
 from cklog.inputs.trouble import link_findings
-from cklog.kinds.enclosing import run_with_neighbours
 from cklog.local_files import is_local, os_name
 from cklog.model.actions import ACTIONS, worst
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
-from cklog.sweep.asking import problem_row, sizes_below, told_problem
+from cklog.sweep.asking import problem_row, told_problem
 from cklog.sweep.finding import Place, places_below
 from cklog.sweep.model import COLUMNS, ScanAnswer, ScannedRun, ScanQuestion, counted
 from cklog.sweep.workers import Job
@@ -40,7 +39,6 @@ def scan_answer(
         raise UsageError(f"--time-limit {asked.seconds:g}: seconds, or 0 for none")
     rows: list[ScannedRun] = []
     jobs: dict[tuple[str, str], Job] = {}
-    own: dict[tuple[str, str], tuple[int, int]] = {}
     inputs, findings = [], []
     errors: list[CklogError] = []
     for root in sorted(roots, key=lambda one: one.path):
@@ -60,27 +58,13 @@ def scan_answer(
                 rows.append(problem_row(shown, place.format, place.problem))
             else:
                 key = _identity(root, place.folder, alone=len(roots) == 1), place.format
-                job = jobs.setdefault(key, _job(root, place, shown))
-                if job.root is not root or job.folder != place.folder:
-                    own[shown, place.format] = sizes_below(root, place.folder)
+                jobs.setdefault(key, Job(root, place.folder, place.format, shown))
     if len(errors) == len(roots):
         raise errors[0]
     if not jobs and not rows:
         raise NotFound(f"{', '.join(root.path for root in roots)}: no run is below it that cklog knows")
-    rows += [_with_sizes(row, own.get((row.path, row.format))) for row in read_runs([*jobs.values()])]
+    rows += read_runs([*jobs.values()])
     return _concluded(rows, [root.path for root in roots], asked, findings, inputs)
-
-
-def _job(root: Root, place: Place, shown: str) -> Job:
-    """Return what is read for a run; of PATH itself what lies beside it, as `recovery-line` reads it."""
-    folder = place.folder if place.read_from is None else place.read_from
-    beside = None if folder else run_with_neighbours(root, place.format)
-    return Job(root if beside is None else beside[0], folder, place.format, shown)
-
-
-def _with_sizes(row: ScannedRun, sizes: tuple[int, int] | None) -> ScannedRun:
-    """Return a row with the size of the folder that it names, where more than that was read."""
-    return row if sizes is None else replace(row, files=sizes[0], bytes=sizes[1])
 
 
 def _concluded(

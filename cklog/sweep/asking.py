@@ -155,7 +155,7 @@ def _sizes(root: Root) -> tuple[int, int]:
 def _row(answer: Answer[RecoveryLine], action: RunAction, shown: str, form: str, root: Root) -> ScannedRun:
     runs = answer.result.runs
     mine = [f for f in answer.findings if _counts_for(f, action, runs)]
-    files, size = sizes_below(root, action.path if len(runs) > 1 else ".")
+    files, size = _sizes_below(root, action.path if len(runs) > 1 else ".")
     told = None if action.age_ms is None or action.chosen_time is None else action.chosen_time + action.age_ms
     last = max((t for t in (told, action.newest_time, action.chosen_time) if t is not None), default=None)
     counts = {severity: [f.id for f in mine if f.severity == severity] for severity in ("error", "warning", "info")}
@@ -189,8 +189,7 @@ def _counts_for(finding: Finding, run: RunAction, runs: Sequence[RunAction]) -> 
     return len(runs) == 1 or is_about(run, finding) or not any(is_about(other, finding) for other in runs)
 
 
-def sizes_below(root: Root, folder: str) -> tuple[int, int]:
-    """Return how many files lie in a folder below a root, and their bytes."""
+def _sizes_below(root: Root, folder: str) -> tuple[int, int]:
     return _sizes(root) if folder == "." else _sizes(root.listed_below(folder))
 
 

@@ -8,7 +8,6 @@ it: changelogs with the stores that they restore.
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -21,15 +20,11 @@ from cklog.sweep.asking import Problem, told_problem
 
 
 class Place(NamedTuple):
-    """A folder below a root that is asked for its line; `problem`: why nobody could tell what lies there.
-
-    `read_from` is the folder that is read for it, None: that one alone.
-    """
+    """A folder below a root that is asked for its line; `problem`: why nobody could tell what lies there."""
 
     folder: str
     format: str
     problem: Problem | None = None
-    read_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +53,7 @@ def places_below(root: Root, source: str = "") -> list[Place]:
     beside = [name for name in found if parsers[name].reads_beside]
     for name in beside:
         _join(found, name, parsers[name].reads_beside)
-    for name, folders in found.items():
-        neighbours = Counter(map(posixpath.dirname, folders))
-        for folder in folders:
-            alone = neighbours[posixpath.dirname(folder)] == 1
-            places.append(Place(folder, name, None, parsers[name].read_from(root, folder) if alone else None))
+    places += [Place(folder, name) for name, folders in found.items() for folder in folders]
     places += _unread_places(root, [place.folder for place in places])
     return sorted(places, key=lambda place: (place.folder, place.format))
 

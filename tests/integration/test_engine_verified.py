@@ -67,8 +67,8 @@ def test_spark_cannot_commit_a_batch_that_the_sink_has(verified: Path) -> None:
     details = found["result"]["details"]
     assert (ran.code, details["restart_fails"], ids(found)) == (3, True, {"sink-log-ahead"})
     assert details["remove"] == ["out/_spark_metadata/4"]
-    alone = json.loads(cklog("recovery-line", verified / "spark-v2-sink-ahead" / "ck", "--json").out)
-    assert ids(alone) == {"sink-log-ahead"}, "the sink's log beside the checkpoint is read, too"
+    alone = answer("recovery-line", verified / "spark-v2-sink-ahead" / "ck")
+    assert "unchecked-sink" in ids(alone, "warning")
 
 
 def test_spark_begins_anew_only_without_any_state(copy: Callable[[str], Path]) -> None:

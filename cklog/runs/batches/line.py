@@ -165,7 +165,12 @@ def line_of(plan: BatchPlan, chosen: bool = False, tables: bool = False) -> Reco
     )
 
 
-_UNSEEN_SINK = Unchecked("sink", QUERY, "the log of a file sink, if the query has one, agrees with this line")
+_UNSEEN_SINK = Unchecked(
+    "sink",
+    QUERY,
+    "the log of a file sink, if the query has one, agrees with this line",
+    "PATH: the folder that holds the checkpoint and the sink",
+)
 
 
 def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
