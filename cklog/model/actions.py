@@ -84,7 +84,7 @@ class Acted(Protocol):
 
     @property
     def action(self) -> Action:
-        """The action, the worst of all runs."""
+        """The action that asks most of people, of all runs; a new start of some connectors counts for those alone."""
         ...
 
 

@@ -92,7 +92,7 @@ class SnapshotLine:
             details=self._details(plan, restored, question),
             runs=tuple(self._run_action(plan, group, judged, question) for group, judged in picks),
         )
-        unsure = any(is_unsure(group, judged, question.check_files) for group, judged in picks)
+        unsure = any(self._is_unsure(group, judged, question) for group, judged in picks)
         return Draft(
             command,
             line,
@@ -119,7 +119,7 @@ class SnapshotLine:
     ) -> RunAction:
         """What to do about one job."""
         newest = newest_with_metadata(group)
-        unsure = group.job in plan.mixed or is_unsure(group, judged, question.check_files)
+        unsure = group.job in plan.mixed or self._is_unsure(group, judged, question)
         mendable = judged is None and any(j.repairable for j in group.snapshots)
         older = judged is not newest and not question.at
         found = RunAction(
@@ -138,6 +138,11 @@ class SnapshotLine:
             note=self._doubt(plan, judged),
             reads_more=bool(source_offsets(plan.survey.tables[judged.folder.path])),
         )
+
+    def _is_unsure(self, group: Candidates, judged: JudgedSnapshot | None, question: Question) -> bool:
+        """Return whether another snapshot may be the one to restore: of PATH that is one, nobody looked at others."""
+        lone = judged is None and self._parser.only is not None and not question.at
+        return lone or is_unsure(group, judged, question.check_files)
 
     def _doubt(self, plan: SnapshotPlan, judged: JudgedSnapshot) -> str | None:
         """What to mind about the command, None: nothing."""
@@ -257,6 +262,9 @@ class SnapshotLine:
             outside = "files that it names lie outside PATH and were not looked at"
             why = outside if unsure[0].verdict == "unchecked" else "was not read"
             return f"Indeterminate: {self._called(unsure[0])}{also} may be whole, but {why}."
+        if self._parser.only is not None:
+            why = f"{self._parser.only} is one checkpoint of a job, and it cannot be restored"
+            return f"Indeterminate: {why}. Ask about the folder above: the job may have others there."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
 

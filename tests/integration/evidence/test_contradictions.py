@@ -12,7 +12,7 @@ from tests.conftest import SAMPLES, SHARED
 from tests.program import cklog
 
 CASES = SHARED.parent / "round3" / "cases"
-SAYS_SO = re.compile(r"(?:^|[.:] )The restart fails")
+SAYS_SO = re.compile(r"(?:^|[.:] )[Tt]he restart fails")
 
 
 def runs_below(folder: Path) -> list[Path]:
@@ -24,7 +24,11 @@ def runs_below(folder: Path) -> list[Path]:
 
 FOLDERS = [
     *runs_below(SAMPLES),
-    *(one for group in ("engines", "reports", "users") for one in runs_below(CASES / group)),
+    *(
+        one
+        for group in ("engines", "reports", "users", "brute", "mission", "words")
+        for one in runs_below(CASES / group)
+    ),
 ]
 
 

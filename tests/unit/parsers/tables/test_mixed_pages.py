@@ -179,5 +179,5 @@ def test_a_number_beyond_the_dictionary_is_refused_however_many_rows_are_read_at
     data = _with_a_number_beyond_the_dictionary()
     monkeypatch.setattr(loops, "FEW_ROWS", -1)
     rows = ParquetRows(pa.BufferReader(data), pq.read_metadata(pa.BufferReader(data)), "f")
-    with pytest.raises((pa.ArrowInvalid, OSError), match=r"numbers that its dictionary has not|end of stream"):
+    with pytest.raises(pa.ArrowInvalid, match="numbers that its dictionary has not"):
         list(rows.batches(0, most))

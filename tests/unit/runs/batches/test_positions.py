@@ -30,6 +30,8 @@ def test_a_rate_source_without_its_start_time_fails_where_it_plans_a_batch() -> 
     assert (idle.fails, said(idle)) == (True, [("error", "missing-source-log", "sources/0/0")])
     assert str(EARLY - 5000) in idle.findings[0].message, "the file can be written anew"
     assert not planned(seconds, 2, {"0/0": b"v1\n%d" % (EARLY - 5000)}).findings
+    unread = planned([0], 0)
+    assert (unread.fails, said(unread)) == (False, [("warning", "missing-source-log", "sources/0/0")])
     busy = planned(seconds, 1)
     assert (busy.fails, said(busy)) == (False, [("warning", "missing-source-log", "sources/0/0")])
     assert "restart fails" not in busy.findings[0].message
@@ -72,6 +74,8 @@ def test_kinesis_reads_the_shards_of_the_last_batch(folder: str) -> None:
     assert (plan.fails, said(plan)) == (True, [("error", "missing-source-log", f"sources/0/{folder}/3")])
     assert "--at query/0=2" in plan.findings[0].message
     assert said(planned(ends, 2, gone)) == [], "the batch in flight writes them"
+    older = {path: data for path, data in gone.items() if "/2/" not in path}
+    assert said(planned(ends, 2, older)) == [], "the batch in flight begins where its own plan says"
     assert said(planned(ends, 3, {})) == [], "they may be kept elsewhere"
     other = planned(ends, 3, gone | {f"0/{folder}/3/shardId-1": b"{}"})
     assert (other.fails, bool(other.unjudged)) == (False, True)
@@ -90,4 +94,6 @@ def test_an_entry_for_each_batch_that_a_source_of_no_known_kind_has_not_kept(pla
     assert (plan.fails, bool(plan.unjudged)) == (False, True)
     assert said(plan) == [("warning", "unjudged-source", f"sources/0/{place}3")]
     assert said(planned(ends, 3, {"0/offsets/0": b"{}"})) == [], "where it began, as Iceberg keeps it"
+    late = {f"0/{place}{n}": b"7" for n in (3, 4)}
+    assert said(planned([{"cursor": n} for n in range(6)], 5, late)) == [], "not an entry for each batch"
     assert said(planned(ends, 3, {"0/_schema_log_t/0": b"{}", "0/_schema_log_t/1": b"{}"})) == []

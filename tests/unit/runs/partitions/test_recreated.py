@@ -39,6 +39,7 @@ def errors(folder: Path, offset: int, *, time: int = 1000, epochs: str = "", rec
         (STORED - 1, 2, []),
         (STORED + 1, 0, []),  # nothing was read of it
         (STORED + 1, 9, ["topic-recreated"]),  # up to its end
+        (STORED + 1, 10, ["committed-beyond-log-end"]),  # that says it all
     ],
 )
 def test_the_oldest_record_is_younger_than_the_offset(tmp_path: Path, time: int, offset: int, told: list[str]) -> None:

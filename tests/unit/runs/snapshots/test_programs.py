@@ -52,3 +52,13 @@ def test_who_names_the_checkpoint_chooses_the_program(tmp_path: Path) -> None:
     for root, at in ((tmp_path, f"{OLD}/0=7"), (tmp_path / OLD, f"{OLD}/0=7")):
         ended = cklog("recovery-line", root, "--map", f"{ORIGIN}={tmp_path}", "--at", at, "--json")
         assert (ended.code, json.loads(ended.out)["result"]["action"]) == (0, "restart"), ended.out + ended.err
+
+
+def test_one_checkpoint_that_cannot_be_restored_says_nothing_of_its_job(tmp_path: Path) -> None:
+    for number in (7, 8):
+        checkpoint(tmp_path, OLD, number, Snapshot())
+    (tmp_path / OLD / "chk-8" / "_metadata").write_bytes(b"")
+    ended = cklog("recovery-line", tmp_path / OLD / "chk-8", "--map", f"{ORIGIN}={tmp_path}", "--json")
+    result = json.loads(ended.out)["result"]
+    assert (ended.code, result["action"]) == (5, "undetermined")
+    assert "Ask about the folder above" in result["details"]["headline"]

@@ -58,6 +58,7 @@ def line(root: Path, logs: Sequence[TopicLog]) -> tuple[int, dict[str, Any], lis
         ([log_of((7, 3, None))], "open"),
         ([log_of((7, 2, ABORT), (7, 3, COMMIT))], "committed"),  # another epoch is another transaction
         ([log_of((7, 2, COMMIT))], "unknown"),
+        ([log_of((7, 2, None), (7, 3, COMMIT))], "committed"),
         ([log_of((8, 3, COMMIT))], "unknown"),
         ([log_of((7, 3, COMMIT)), log_of((7, 3, COMMIT))], "committed"),
         ([log_of((7, 3, COMMIT)), log_of((7, 3, ABORT))], "unknown"),  # two transactions, or damage
@@ -87,3 +88,15 @@ def test_without_logs_the_answer_says_what_it_rests_on(tmp_path: Path) -> None:
     run = json.loads(cklog("recovery-line", tmp_path / "ck", "--json").out)["result"]["runs"][0]
     claims = {row["claim"]: row["option"] for row in run["unchecked"]}
     assert claims["Kafka can still commit 1 pending transaction of sink out"] == "--kafka FOLDER"
+
+
+def test_a_marker_after_the_first_broken_batch_has_ended_nothing(tmp_path: Path) -> None:
+    """The broker truncates the log there when it restarts."""
+    checkpoint(tmp_path / "ck", 7, (7, 3))
+    log = log_of((7, 3, None))
+    at = len(log.segments[0])
+    log.data(2)
+    log.end_transaction(7, COMMIT)
+    log.segments[0][at + 60] ^= 1
+    _, _, ended = line(tmp_path, [log])
+    assert ended == ["open"]
