@@ -176,6 +176,10 @@ class Root:
         """Return links that were not followed as files of no bytes: they are there, and reading one is refused."""
         return tuple(FileEntry(path, 0) for path in sorted(self.unfollowed()))
 
+    def refused(self) -> Iterator[str]:
+        """Yield the paths below the root that could not be listed or read so far."""
+        yield from (path for path in map(self.inside, self.trouble.unread) if path)
+
     def refuse_link(self, path: str) -> None:
         """Raise `UnfollowedLink` if a path is a link that was listed and not followed."""
         if self.trouble.links and posixpath.join(self.uri(""), path) in self.trouble.links:
@@ -251,7 +255,7 @@ class Root:
 
     def parent(self) -> tuple[Root, str]:
         """Return the folder that holds this one, and this one's name in it."""
-        bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
+        bare, mark, query = (self.path, "", "") if self._is_local else self.path.partition("?")
         if not _SCHEME.match(bare):
             bare = os.path.abspath(without_file_scheme(bare))
         above, _, name = bare.rstrip("/").rpartition("/")

@@ -146,7 +146,8 @@ class MetadataLogs:
     """Everything in `metadata`, `offsets/` and `commits/`, which lie below the folder `prefix` ("" or "name/").
 
     `metadata` is the query's id, None if there is no such file; `offsets` and `commits` are by batch. `linked` are
-    folders of logs, those of sources and sinks too, that are links and were not followed. `asynchronous`: progress is
+    folders of logs, those of sources and sinks too, that are links and were not followed; `unseen` are these and what
+    else of the query could not be listed, so that nothing in there is known to be missing. `asynchronous`: progress is
     tracked asynchronously, so that batches leave nothing between those that are here.
     """
 
@@ -158,6 +159,20 @@ class MetadataLogs:
     commits: Mapping[int, FileRead[BatchCommit]]
     linked: tuple[str, ...] = ()
     asynchronous: bool = False
+    unseen: tuple[str, ...] = ()
+
+    def hides(self, path: str) -> str:
+        """Return what could not be listed and is a path, or holds it; "" where all that is there was seen."""
+        return next((one for one in self.unseen if f"{path}/".startswith(f"{one}/")), "")
+
+    def hidden_below(self, folder: str) -> str:
+        """Return what could not be listed and is a folder, holds it, or lies in it; "" for nothing."""
+        return self.hides(folder) or next((one for one in self.unseen if one.startswith(f"{folder}/")), "")
+
+    @property
+    def hidden_log(self) -> str:
+        """Which of the two logs of batches could not be listed; "" for neither."""
+        return self.hides(self.commit_log.folder) or self.hides(self.offset_log.folder)
 
     def before(self, batch: int) -> int:
         """Return the batch whose plan says where another starts: the one before, or the one before that is here."""
@@ -180,7 +195,7 @@ class MetadataLogs:
 
     @property
     def not_judged(self) -> str:
-        """Say which files that a restart reads were not judged; "" for none."""
+        """Say which files that a restart reads were not judged, and what could not be listed; "" for none."""
         needed = [
             self.metadata,
             self.offsets.get(self.planned),
@@ -189,7 +204,8 @@ class MetadataLogs:
         ]
         reads = (read for read in needed if read is not None)
         flawed = [read for read in reads if read.flaw is not None and read.flaw.id in NOT_JUDGED]
-        return "; ".join(f"{read.path}: {read.flaw.why}" for read in flawed if read.flaw is not None)
+        said = [f"{read.path}: {read.flaw.why}" for read in flawed if read.flaw is not None]
+        return "; ".join([f"{path} could not be read" for path in self.unseen if path.startswith(self.prefix)] + said)
 
     @property
     def newest_plan(self) -> BatchOffsets | None:

@@ -29,6 +29,7 @@ PARTS: Mapping[str, str] = {
 }
 """What a part of a run is called, by its path in the run's folder."""
 
+_SCHEME = re.compile(r"file:|[a-z][a-z0-9+.-]*://")
 _DEPTH = 6
 """So many folders up a run may begin."""
 
@@ -61,7 +62,7 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
     for levels in range(1, _DEPTH + 1):
         formats = [name for name, parts in PARTS.items() if source in ("", name) and re.fullmatch(parts, part)]
         if formats:
-            path = _shortened(root.path, levels) if "://" not in root.path else above.path
+            path = above.path if _SCHEME.match(root.path) else _shortened(root.path, levels)
             # with its own trouble: what cannot be looked at beside PATH takes nothing from what is said of PATH
             yield replace(above, path=path, trouble=Trouble()), formats
         above, name = above.parent()

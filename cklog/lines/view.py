@@ -12,7 +12,7 @@ from cklog.lines.sentences import rollback_sentence
 from cklog.model.actions import ACTIONS, MEANINGS, RunAction
 from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
-from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
+from cklog.model.lines import UNREAD_POSITION, LineEntry, RecoveryLine, ReplayRange
 from cklog.model.unchecked import unchecked_sentence
 from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import first_few, utc
@@ -222,6 +222,8 @@ def _distance_section(line: RecoveryLine) -> Section:
 def _offset_word(offset: Any) -> str:
     if offset is None:
         return "its start"
+    if offset == UNREAD_POSITION:
+        return "not known"
     return offset if isinstance(offset, str) else json.dumps(offset)
 
 

@@ -81,7 +81,7 @@ UNREAD_POSITION = "unknown"
 class SourceOffset:
     """Where a source resumes: the next offset to read (None = from its start). Non-Kafka offsets stay JSON.
 
-    `UNREAD_POSITION` where the state was not understood.
+    `UNREAD_POSITION` where what says it cannot be read, or was not understood.
 
     `job` as in `LineEntry`.
     """

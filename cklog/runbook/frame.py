@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from cklog.local_files import without_file_scheme
 from cklog.model.actions import MEANINGS as ACTION_MEANINGS
 from cklog.model.actions import Action, RunAction, worst
 from cklog.model.lines import RecoveryLine
@@ -56,7 +57,7 @@ def _setup(path: str, remote: bool) -> list[str]:
     """Lines that find the folder, and make the one for copies and plans, which must not lie inside."""
     found = [] if remote else ['RUN=$(CDPATH="" cd -- "$RUN" && pwd -P)']
     made = ['mkdir -- "$SAVE"', 'SAVE=$(CDPATH="" cd -- "$SAVE" && pwd -P)', 'test "${SAVE#"$RUN"/}" = "$SAVE"']
-    return [f"RUN={folder(path if remote else path.removeprefix('file://'))}", *found, *made]
+    return [f"RUN={folder(path if remote else without_file_scheme(path))}", *found, *made]
 
 
 def starting(title: str = "Start the job again", why: str = "", undo: str = "stop it, and put the copy back") -> Step:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from cklog.errors import CklogError, NotFound, UsageError
 from cklog.inputs.trouble import link_findings
-from cklog.local_files import is_local, os_name
+from cklog.local_files import is_local, os_name, without_file_scheme
 from cklog.model.actions import ACTIONS, worst
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Answer, Draft, conclude
@@ -124,7 +124,7 @@ def _identity(root: Root, folder: str, alone: bool) -> str:
     if alone:
         return folder
     path = root.below(folder).path
-    return os.path.realpath(os_name(path.removeprefix("file://"))) if is_local(path) else path.rstrip("/")
+    return os.path.realpath(os_name(without_file_scheme(path))) if is_local(path) else path.rstrip("/")
 
 
 def _links_outside(root: Root, places: Sequence[Place]) -> list[Finding]:

@@ -58,6 +58,8 @@ READER = "cklog.parsers.spark.parser:read_batches"
 _Value = TypeVar("_Value")
 _PARTS = r"(metadata|(?:offsets|commits)/\.?[0-9]+(?:\.crc)?|(?:sources|state)/.+)"
 _PLACE = re.compile(r"((?:[^/]+/)?)" + _PARTS)
+_PARTS_OF_QUERY = re.compile(r"(metadata|offsets|commits|sources|state)(/.*)?")
+_OF_SINK = re.compile(rf"[^/]+(/{SINK_LOG}(/.*)?)?")
 _ANYWHERE = re.compile(r"((?:[^/]+/)*?)" + _PARTS)
 
 
@@ -85,7 +87,10 @@ class SparkCheckpoint(Format):
     def __init__(self, root: Root) -> None:
         self._root = root
         listed = root.list()
-        entries = sorted([*listed, *root.unfollowed_files()], key=lambda entry: entry.path)
+        seen = {entry.path for entry in listed}
+        self._refused = sorted(path for path in root.refused() if path not in seen)
+        unread = [FileEntry(path, 0) for path in self._refused]  # they are there, and reading one is refused
+        entries = sorted([*listed, *root.unfollowed_files(), *unread], key=lambda entry: entry.path)
         prefixes = _find_prefixes(entries)
         if len(prefixes) != 1:
             raise NotFound(f"{root.path}: {len(prefixes)} Spark checkpoints in it, expected one")
@@ -96,8 +101,8 @@ class SparkCheckpoint(Format):
 
     @property
     def has_state(self) -> bool:
-        """Whether there is any file of state."""
-        return bool(self._state_files)
+        """Whether there is any file of state, or a folder of it that could not be listed."""
+        return bool(self._state_files) or f"{self._prefix}state" in self._refused
 
     def logs(self) -> MetadataLogs:
         """Read `metadata`, `offsets/` and `commits/`."""
@@ -106,6 +111,7 @@ class SparkCheckpoint(Format):
         by_path = {entry.path: entry for entry in self._entries}
         entry = by_path.get(f"{self._prefix}metadata")
         side = by_path.get(f"{self._prefix}.metadata.crc")
+        linked = tuple(path for path in sorted(self._root.unfollowed()) if self._is_log(path))
         logs = MetadataLogs(
             prefix=self._prefix,
             metadata=read(self._root, entry, decode_metadata, side) if entry is not None else None,
@@ -113,7 +119,8 @@ class SparkCheckpoint(Format):
             commit_log=commits,
             offsets=self._read_all(offsets, decode_offsets),
             commits=self._read_all(commits, decode_commit),
-            linked=tuple(path for path in sorted(self._root.unfollowed()) if self._is_log(path)),
+            linked=linked,
+            unseen=(*linked, *filter(self._is_part, self._refused)),
         )
         return replace(logs, asynchronous=not self.has_state and not self.sinks() and is_asynchronous(logs))
 
@@ -121,6 +128,12 @@ class SparkCheckpoint(Format):
         """Return whether a folder holds one of the query's logs, or several: a source's, or a sink's beside it."""
         folders = rf"{re.escape(self._prefix)}(offsets|commits|sources(/[0-9]+)?|state)|[^/]+/{SINK_LOG}"
         return re.fullmatch(folders, path) is not None
+
+    def _is_part(self, path: str) -> bool:
+        """Return whether a path is one of the query's files or folders, or may be one of its sink's."""
+        if path.startswith(self._prefix):
+            return _PARTS_OF_QUERY.fullmatch(path, len(self._prefix)) is not None
+        return _OF_SINK.fullmatch(path) is not None
 
     def _read_all(self, log: LogListing, decode: Callable[[bytes], _Value]) -> dict[int, FileRead[_Value]]:
         found: dict[int, FileRead[_Value]] = {}

@@ -87,6 +87,53 @@ def test_an_older_line_is_never_given_for_what_was_not_read(name: str, folder: P
         assert "error" in found or line(found) == line(whole), path
 
 
+FOLDERS_OF_A_QUERY = [
+    *("commits", "offsets", "sources", "sources/0", "state", "state/0", "state/0/0", "state/0/_metadata"),
+    "../out/_spark_metadata",
+]
+
+
+@pytest.mark.parametrize("part", FOLDERS_OF_A_QUERY)
+def test_a_folder_of_a_query_that_may_not_be_listed_is_not_missing(part: str, folder: Path) -> None:
+    """Nothing in it is called missing, nothing is proposed for removal, and no older line is given."""
+    home = folder / "run"
+    shutil.copytree(SAMPLES / "spark-wordcount", home)
+    _, whole = ask("recovery-line", home)
+    hidden = (home / "ck" / part).resolve()
+    name = hidden.relative_to(home).as_posix()
+    hidden.chmod(0)
+    with somebody_else():
+        code, found = ask("recovery-line", home)
+        _, seen = ask("inspect", home)
+        script = cklog("retention", home, "--format", "script")
+    hidden.chmod(0o755)
+    assert (code, found["verdict"], found["result"]["action"]) == (5, "indeterminate", "undetermined")
+    assert {f["subject"] for f in found["findings"] if f["severity"] == "error"} == {name}
+    assert ids(found) & {"missing-batch-file", "missing-state-file", "missing-source-log", "sink-log-behind"} == set()
+    assert (found["result"]["details"]["remove"], found["result"]["runs"][0]["command"]) == ([], None)
+    assert all(" remove " not in f["message"] for f in found["findings"])
+    assert line(found) == ({} if part == "commits" else line(whole))
+    assert seen["verdict"] == "indeterminate"
+    assert "rm " not in script.out or not part.startswith(("commits", "offsets", "sources", "state"))
+
+
+def test_a_query_whose_commits_may_not_be_listed_has_no_line(folder: Path) -> None:
+    home = folder / "run"
+    shutil.copytree(SAMPLES / "spark-wordcount", home)
+    for command in ("recovery-line", "impact", "inspect"):
+        ask(command, home)
+    (home / "ck/commits").chmod(0)
+    with somebody_else():
+        _, found = ask("recovery-line", home)
+        _, said = ask("impact", home)
+        _, seen = ask("inspect", home)
+    (home / "ck/commits").chmod(0o755)
+    assert found["result"]["details"]["committed"] is None
+    assert "initial state" not in found["result"]["details"]["headline"]
+    assert said["result"]["line"] == [{"operator": "query", "subtask": 0, "checkpoint": None}]
+    assert "is not known, because ck/commits could not be read" in seen["result"]["summary"]
+
+
 def test_one_folder_that_may_not_be_looked_at_costs_the_others_nothing(folder: Path) -> None:
     home = folder / "kafka"
     shutil.copytree(SAMPLES / "kafka-broker", home)

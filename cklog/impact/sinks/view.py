@@ -14,6 +14,7 @@ from cklog.impact.sinks.model import (
     SinkImpact,
     SinkTransaction,
 )
+from cklog.model.lines import UNREAD_POSITION
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
 from cklog.render.view import View, cut_section
@@ -225,6 +226,7 @@ def _guarantee_row(row: SinkGuarantee) -> tuple[Any, ...]:
 
 def _again_row(row: Again) -> tuple[Any, ...]:
     start = "its start" if row.from_ is None else _plain_cell(row.from_)
+    start = "not known" if start == UNREAD_POSITION else start
     there = {True: "yes", False: "NO", None: "not known"}[row.kept]
     return row.source, row.reader, start, _plain_cell(row.to), _plain_cell(row.most), there
 

@@ -126,7 +126,9 @@ def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> Judged
 
 def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
     """Report that a restart may fail for good because of a sink that was not looked at, or is one of several."""
-    which = f"which of {', '.join(sinks)} is the query's is not known" if sinks else "no sink is below PATH"
+    hidden = next((path for path in logs.unseen if not path.startswith(logs.prefix)), "")
+    none = f"{hidden} could not be read" if hidden else "no sink is below PATH"
+    which = f"which of {', '.join(sinks)} is the query's is not known" if sinks else none
     message = (
         f"Whether a file sink has batch {logs.planned} already was not looked at: {which}. {_NO_STATE_IDS} If it has, "
         f"no restart succeeds before {_SINK_LOG}/{logs.planned} is removed there, on a copy. Give as PATH the folder "
@@ -167,6 +169,8 @@ def _judge_sink_log(
         "Put it back from a backup, or list the part files of that batch again by hand."
     )
     yield from log_facts(log, "sink-log-behind", then, stops=compacts == following)
+    if logs.hidden_log:
+        return
     if newest < committed:
         message = f"{path} ends at batch {newest}, but batch {committed} is committed. {then}"
         yield Fact(file_finding("sink-log-behind", "error", path, message), stops=compacts == following)

@@ -18,7 +18,7 @@ from cklog.inputs.offers import OffersBatches
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.runs.batches.offsets import SourceRange
+from cklog.runs.batches.offsets import SourceRange, start_of
 from cklog.runs.batches.plan import BatchPlan
 
 UNNAMED = "query/0"
@@ -42,7 +42,7 @@ def batch_impact(
     top = _top(plan)
     result = SinkImpact(
         system="spark",
-        line=({"operator": "query", "subtask": 0, "checkpoint": plan.committed},),
+        line=({"operator": "query", "subtask": 0, "checkpoint": None if plan.uncounted else plan.committed},),
         intervals=tuple(_intervals(plan, files, top, question.as_of is None)),
         guarantees=tuple(_guarantees(plan, files, top, logs)),
         again=tuple(_again(plan, logs, _goes_back(plan, top))),
@@ -54,7 +54,7 @@ def batch_impact(
         result,
         plan.findings,
         plan.inputs,
-        unrecoverable=(plan.committed < 0 and not plan.begins) or plan.unreachable,
+        unrecoverable=(plan.committed < 0 and not plan.begins and not plan.uncounted) or plan.unreachable,
         indeterminate=bool(plan.unjudged),
     )
 
@@ -73,7 +73,9 @@ def _goes_back(plan: BatchPlan, top: int) -> bool:
 def _again(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> Iterable[Again]:
     for source in plan.sources:
         kept = False if source.missing else _kept(source, logs, back)
-        yield Again(source=source.source, reader=UNNAMED, from_=source.start, to=source.end, most=source.end, kept=kept)
+        yield Again(
+            source=source.source, reader=UNNAMED, from_=start_of(source), to=source.end, most=source.end, kept=kept
+        )
 
 
 def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) -> Iterable[OutputInterval]:
@@ -182,7 +184,7 @@ def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> GuaranteeEvid
     if plan.lost_plans:  # nothing says which files are read again
         kept |= {source.source: None for source in plan.sources if source.kind == "file"}
     holds = all_hold(kept.values()) if kept else None
-    some = tuple(name for name, held in kept.items() if held is holds) if holds is not True else ()
+    some = (tuple(n for n, held in kept.items() if held is holds) or ("its sources",)) if holds is not True else ()
     return GuaranteeEvidence(
         "input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some
     )

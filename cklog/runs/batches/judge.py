@@ -92,20 +92,25 @@ def table_findings(parser: OffersBatches) -> tuple[Finding, ...]:
     return sorted_findings([*judge_empty(logs, parser.has_state), *judge(logs)])
 
 
+def seen(logs: MetadataLogs, facts: Iterable[Fact]) -> list[Fact]:
+    """Leave out facts about what could not be listed: what nobody looked at is neither missing nor damaged."""
+    return [fact for fact in facts if fact.finding.id in NOT_JUDGED or not logs.hides(fact.finding.subject)]
+
+
 def judge(logs: MetadataLogs) -> list[Fact]:
-    """Return every fact about `metadata`, `offsets/` and `commits/`."""
+    """Return every fact about `metadata`, `offsets/` and `commits/`, as far as they could be looked at."""
     reads: list[FileRead[Any]] = [*logs.offsets.values(), *logs.commits.values()]
     reads += [logs.metadata] if logs.metadata is not None else []
-    return [
+    facts = [
         *_judge_links(logs),
         *_judge_metadata(logs),
         *_judge_offsets(logs),
         *_judge_commits(logs),
-        *_judge_order(logs),
-        *_judge_repartition(logs),
+        *([] if logs.hidden_log else [*_judge_order(logs), *_judge_repartition(logs)]),
         *_judge_ranges(logs),
         *map(Fact, checksum_findings(reads)),
     ]
+    return seen(logs, facts)
 
 
 def _judge_links(logs: MetadataLogs) -> Iterable[Fact]:
@@ -275,7 +280,7 @@ def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
 
 def judge_empty(logs: MetadataLogs, has_state: bool) -> list[Fact]:
     """Judge a checkpoint without any batch, which must not have state."""
-    if logs.offsets or logs.commits or not has_state:
+    if logs.offsets or logs.commits or logs.hidden_log or not has_state:
         return []
     path = logs.offset_log.folder
     message = (

@@ -25,7 +25,7 @@ from cklog.model.question import Question
 from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
-from cklog.runs.batches.offsets import records_between
+from cklog.runs.batches.offsets import end_of, records_between, start_of
 from cklog.runs.batches.plan import PLAN, BatchPlan, plan_of
 from cklog.runs.batches.recovery import batch_works
 
@@ -111,7 +111,7 @@ class BatchLog:
             line_of(plan, chosen=bool(question.at), tables=bool(question.sinks)),
             plan.findings,
             plan.inputs,
-            unrecoverable=(plan.committed < 0 and not plan.begins) or plan.unreachable,
+            unrecoverable=(plan.committed < 0 and not plan.begins and not plan.uncounted) or plan.unreachable,
             indeterminate=bool(plan.unjudged),
         )
 
@@ -126,7 +126,7 @@ def line_of(plan: BatchPlan, chosen: bool = False, tables: bool = False) -> Reco
     details = {
         "headline": f"{_lead(plan, chosen)} {plan.restart}",
         "query_id": plan.query_id,
-        "committed": plan.committed,
+        "committed": None if plan.uncounted else plan.committed,
         "planned": plan.planned,
         "restart_fails": plan.fails,
         "sink": plan.sink,
@@ -139,7 +139,9 @@ def line_of(plan: BatchPlan, chosen: bool = False, tables: bool = False) -> Reco
     return RecoveryLine(
         consistent=True,
         protocol="coordinated",
-        line=(
+        line=()
+        if plan.uncounted
+        else (
             LineEntry(
                 operator=QUERY,
                 subtask=0,
@@ -153,7 +155,8 @@ def line_of(plan: BatchPlan, chosen: bool = False, tables: bool = False) -> Reco
         ),
         channels=(),
         sources=tuple(
-            SourceOffset(s.source, s.start, QUERY, 0, replay_to=s.end, job=plan.query_id or "") for s in plan.sources
+            SourceOffset(s.source, start_of(s), QUERY, 0, replay_to=end_of(s), job=plan.query_id or "")
+            for s in plan.sources
         ),
         rolled_back=tuple(CheckpointId(QUERY, 0, batch) for batch in plan.rolled_back),
         useless=(),
@@ -185,7 +188,7 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         run=plan.query_id or "",
         action=action_of(
             bool(plan.unjudged),
-            nothing=plan.committed < 0 and not plan.begins and not to_repair,
+            nothing=plan.committed < 0 and not plan.begins and not to_repair and not plan.uncounted,
             repair=to_repair,
             older=plan.unreachable,
         ),
@@ -256,6 +259,8 @@ def _note(plan: BatchPlan) -> str:
 
 
 def _lead(plan: BatchPlan, chosen: bool) -> str:
+    if plan.uncounted:
+        return "Which batches are committed is not known."
     initial = "there is no recovery point but the initial state."
     if plan.begins:
         return "The query was stopped in its first batch: nothing was committed, and nothing is lost."
@@ -342,13 +347,16 @@ def _inspection(plan: BatchPlan) -> BatchesInspection:
         for b in plan.batches
     ]
     sources: list[SourceRow] = [
-        {"source": s.source, "kind": s.kind, "start": s.start, "end": s.end} for s in plan.sources
+        {"source": s.source, "kind": s.kind, "start": start_of(s), "end": end_of(s)} for s in plan.sources
     ]
     done = sum(b.committed for b in plan.batches)
     kept = many(done, "committed batch", "are")
     flight = f"batch {plan.planned} is in flight" if plan.planned is not None else "nothing is in flight"
+    told = f"{many(len(sources), 'source')}: {kept} kept, {flight}"
+    if plan.hidden_log:
+        told = f"which batches are planned and committed is not known, because {plan.hidden_log} could not be read"
     return {
-        "summary": f"A Spark query, {many(len(sources), 'source')}: {kept} kept, {flight}.",
+        "summary": f"A Spark query, {told}.",
         "formats": sorted({used.format for used in plan.inputs}),
         "protocol": "coordinated",
         "query_id": plan.query_id,

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from cklog.inputs.batches import FoundSize
 from cklog.model.findings import Where
+from cklog.model.lines import UNREAD_POSITION
 from cklog.model.values import is_integer
 
 Ends = dict[str, Any] | None
@@ -54,6 +55,16 @@ class SourceRange:
     def missing(self) -> tuple[str, ...]:
         """Stored paths of input files that are no longer there."""
         return tuple(file.path for file in self.files if file.size is None)
+
+
+def start_of(source: SourceRange) -> Any:
+    """Return where a source starts, as answers show it: None is its beginning."""
+    return source.start if source.start_known else UNREAD_POSITION
+
+
+def end_of(source: SourceRange) -> Any:
+    """Return where the batch in flight ends in a source, as answers show it: None is no end."""
+    return source.end if source.end_known else UNREAD_POSITION
 
 
 class TopicPartition(NamedTuple):

@@ -2,8 +2,6 @@
 
 The line is the newest batch with a commit that can be read, whose state every store can load. What was planned after
 it runs again with exactly its stored range.
-
-What a restart of a micro-batch query does, in plain sentences.
 """
 
 from __future__ import annotations
@@ -29,11 +27,13 @@ from cklog.runs.batches.judge import (
     judge_empty,
     judge_target,
     names_states,
+    seen,
     sorted_findings,
     without_repartition,
 )
 from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.repartitions import unfinished
+from cklog.runs.batches.restart import Restart
 from cklog.runs.batches.state_line import (
     broken_facts,
     chain_note,
@@ -64,6 +64,8 @@ class BatchPlan:
     the state of `committed` reads, None if that is not known. `asynchronous`: progress is tracked asynchronously, so
     that batches after those that are here may have run. `begins`: the query was stopped in its first batch, so that
     nothing is lost. `names_operators`: commits name every operator with state, as of state checkpoint format 2.
+    `hidden_log`: the log of plans or of commits that could not be listed, "" for none; where it is that of commits
+    (`uncounted`), nothing is known of any batch.
     """
 
     query_id: str | None
@@ -90,6 +92,8 @@ class BatchPlan:
     asynchronous: bool = False
     begins: bool = False
     names_operators: bool = False
+    hidden_log: str = ""
+    uncounted: bool = False
 
     @property
     def unreachable(self) -> bool:
@@ -132,6 +136,8 @@ def plan_of(
     NotFound : there is no batch `at`. Damage is a finding, never raised
     """
     everything = parser.logs()
+    if everything.hides(everything.commit_log.folder):
+        return _blind_plan(parser, everything)
     asked = _batches_asked(everything, parser.has_state, as_of, at, drop_plans)
     state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
@@ -149,7 +155,7 @@ def plan_of(
     logs = without_repartition(logs)
     sources, source_facts = judge_sources(parser, logs)
     sink = judge_sink(parser, logs, sources, removed_to is not None, as_of is None)
-    lasting += [*judge(logs), *source_facts, *sink.facts]
+    facts, lasting = seen(logs, facts), seen(logs, [*lasting, *judge(logs), *source_facts, *sink.facts])
     facts += lasting
     planned = logs.planned if logs.planned > logs.committed else None
     has = sink.newest >= planned if sink.folder is not None and planned is not None else None
@@ -177,6 +183,9 @@ def plan_of(
         sink=sink.folder,
         tables=tables,
         asynchronous=logs.asynchronous,
+        hidden_log=logs.hidden_log,
+        unread_plan=planned is not None and logs.ends(planned) is None,
+        unread_start=planned is not None and planned > 0 and logs.ends(logs.before(planned)) is None,
     )
     return BatchPlan(
         query_id=logs.metadata.value if logs.metadata is not None else None,
@@ -188,7 +197,7 @@ def plan_of(
         sink_has_planned=has,
         fails=fails,
         restart=restart.sentences(),
-        notes=(*state_notes(state, judged), *_plan_notes(sink.folder is not None or tables, as_of, logs.committed)),
+        notes=(*state_notes(state, judged), *_plan_notes(sink.folder is not None or tables, as_of, logs)),
         findings=sorted_findings(facts),
         inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),
         rolled_back=rolled_back,
@@ -203,6 +212,28 @@ def plan_of(
         asynchronous=logs.asynchronous,
         begins=not fails and removed_to is None and sink.newest <= 0 and _begins(parser, logs, state),
         names_operators=names_states(asked.logs),
+        hidden_log=logs.hidden_log,
+    )
+
+
+def _blind_plan(parser: OffersBatches, logs: MetadataLogs) -> BatchPlan:
+    """Return the plan of a query whose commits could not be listed: which batches are done is not known."""
+    return BatchPlan(
+        query_id=logs.metadata.value if logs.metadata is not None else None,
+        committed=-1,
+        planned=None,
+        batches=(),
+        sources=(),
+        sink=None,
+        sink_has_planned=None,
+        fails=False,
+        restart=f"{logs.commit_log.folder} could not be read, so the line is not known.",
+        notes=(),
+        findings=sorted_findings(judge(logs)),
+        inputs=parser.inputs(logs, None),
+        unjudged=logs.not_judged,
+        hidden_log=logs.hidden_log,
+        uncounted=True,
     )
 
 
@@ -234,7 +265,7 @@ def all_pieces(parser: OffersBatches) -> tuple[StoredState, PiecesRead]:
         *judge(logs),
         *broken_facts(state, judged),
     ]  # commits say what is needed
-    facts += other_state_facts(state, logs, judged)
+    facts = seen(logs, [*facts, *other_state_facts(state, logs, judged)])
     return state, PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
 
 
@@ -276,108 +307,12 @@ def _unjudged_sources(facts: Iterable[Fact]) -> Iterable[str]:
     return [f"what a source reads of {path} is not known" for path in found[:1]]
 
 
-def _plan_notes(sink_known: bool, as_of: int | None, committed: int) -> Iterable[str]:
+def _plan_notes(sink_known: bool, as_of: int | None, logs: MetadataLogs) -> Iterable[str]:
     """Say what cannot be known of a plan."""
-    if not sink_known:
+    hidden = [path for path in logs.unseen if not path.startswith(logs.prefix)]
+    if not sink_known and hidden:
+        yield f"The sink is not known: {hidden[0]} could not be read, and may be a file sink's."
+    elif not sink_known:
         yield "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
-    if as_of is not None and committed >= 0:
-        yield f"Commits carry no time: at that moment batch {committed} may still have been running."
-
-
-_UNLOGGED = "Batches after it may have run without a record: a sink may get their results again."
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """What is known of a restart.
-
-    Attributes
-    ----------
-    committed : the line, -1 for none
-    planned : the batch in flight, None for none
-    sink_has_planned : whether the file sink's log lists the batch in flight, None if there is no such sink
-    fails : the restart fails as the files are now
-    removed_to : newest batch that going back to the line has to remove first, None if nothing is removed
-    state_lost : committed batches after the line are given up, because their state cannot be loaded
-    blocked : going back to the line does not help before something else is mended
-    sink : the folder of the file sink, None if it is not known
-    tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
-    asynchronous : batches after those that are here may have run
-    """
-
-    committed: int
-    planned: int | None
-    sink_has_planned: bool | None
-    fails: bool
-    removed_to: int | None
-    state_lost: bool
-    blocked: bool
-    sink: str | None
-    tables: bool = False
-    asynchronous: bool = False
-
-    def sentences(self) -> str:
-        """Say what a restart does."""
-        said = []
-        if self.state_lost:
-            said.append("A restart of the query fails as the files are now; the findings name the state files.")
-        if self.blocked:
-            where = f"Going back to batch {self.committed}" if self.committed >= 0 else "Beginning anew"
-            said.append(f"{where} does not help by itself: the findings say what else to mend first.")
-            return " ".join(said)
-        if self.removed_to is not None:
-            said.append(self._going_back(self.removed_to))
-        if self.fails and not self.state_lost:
-            said.append(
-                "A restart of the query fails as the files are now; the findings say why. Once they are repaired:"
-            )
-        if not (self.state_lost and self.committed < 0):
-            said += self._what_runs()
-        return " ".join(said)
-
-    def _what_runs(self) -> list[str]:
-        """Say which batch runs first, and what its sink gets."""
-        c, planned = self.committed, self.planned
-        if planned is None:
-            start = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
-            nothing = "Then nothing" if self.removed_to is not None else "Nothing"
-            unlogged = self.asynchronous and self.removed_to is None
-            flight = _UNLOGGED if unlogged else f"{nothing} is in flight."
-            return [f"{flight} A restart plans batch {c + 1} afresh, {start}."]
-        then = "The restart then" if self.removed_to is not None else "A restart"
-        said = [f"{then} runs batch {planned} again, with exactly its stored range, and goes on."]
-        if planned > c + 1 and self.asynchronous:
-            said.append(f"It reads as one batch what may have run as batches {c + 1} to {planned}, and after.")
-        elif planned > c + 1:
-            which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
-            said.append(f"It does not run {which}, for which there is no commit.")
-        if self.sink_has_planned is None and not self.tables:
-            said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
-        elif self.sink_has_planned and self.fails:
-            said.append(f"The file sink's log loses batch {planned}, which is written again.")
-        elif self.sink_has_planned:
-            said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
-        elif self.sink_has_planned is False:
-            said.append(f"The file sink's log does not have batch {planned}: readers by that log see it once.")
-        return said
-
-    def _going_back(self, newest: int) -> str:
-        """Say how to go back to the line, if batches up to `newest` were planned or committed.
-
-        State files of later versions go as well: else a later restart may load a snapshot of the abandoned batches.
-        """
-        c, twice = self.committed, "any other sink gets them twice"
-        log = f"the log of the file sink, {self.sink}," if self.sink is not None else "a file sink's log"
-        if c < 0:
-            return (
-                "To begin anew, use an empty checkpoint folder, or on a copy of this one remove all offsets, commits "
-                f"and state: all input is read again; {log} must be emptied, or it skips what it lists, and {twice}."
-            )
-        if self.planned is None:
-            plans = f"offsets and commits {c + 1}" + ("" if newest == c + 1 else f" to {newest}")
-        else:
-            plans = f"commits above {c} and the offsets above {self.planned} ({self.planned} stays)"
-        return (
-            f"To go back to batch {c}, on a copy of the checkpoint remove the {plans}, and the state files of versions "
-            f"above {c + 1}, all with their .crc; {log} must lose the same batches, or it skips them, and {twice}."
-        )
+    if as_of is not None and logs.committed >= 0:
+        yield f"Commits carry no time: at that moment batch {logs.committed} may still have been running."

@@ -109,7 +109,8 @@ def _targets(plan: BatchPlan, state: _Stores | None, policy: RetentionPolicy) ->
     What cannot be restored but is newer than the oldest of those counted stays too: mended, it would be one of them.
     """
     by_number = {b.batch: b for b in plan.batches}
-    whole = [b for b in reversed(plan.batches) if _is_whole(b, by_number, plan) and _has_state(state, b.batch)]
+    judged = () if plan.unjudged else plan.batches  # what was not judged may need any of them
+    whole = [b for b in reversed(judged) if _is_whole(b, by_number, plan) and _has_state(state, b.batch)]
     numbers = {*by_number, *plan.rolled_back}
     why = dict.fromkeys((_pinned(numbers, text) for text in policy.pins), "pin")
     if not whole:

@@ -67,7 +67,8 @@ def judge_state(
 
     `state` is that of `logs`; `can_start` says whether sources allow to go back to a batch.
     """
-    unknown = state.unknown or _missing_folder(state, logs)
+    hidden = logs.hidden_below(state.folder) or logs.hidden_log
+    unknown = f"{hidden} could not be read" if hidden else state.unknown or _missing_folder(state, logs)
     if unknown:
         return JudgedState(logs.committed, state.needed, (), unknown)
     chains = _read_for(state, logs.committed)
@@ -189,7 +190,7 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
     Spark's source: with state checkpoint format 2 (`with_ids`) it looks for that version by the ids of the newest
     commit, which are those of an older one; where there is a commit with ids, the logs alone tell that.
     """
-    if ahead.unknown or not ahead.is_here or names_states(logs):
+    if ahead.unknown or not ahead.is_here or names_states(logs) or logs.hidden_below(ahead.folder):
         return []
     back = replace(judged, batch=judged.batch if way_back(logs, judged.batch) is not None else -1)
     if not with_ids:
@@ -207,7 +208,7 @@ def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedStat
     """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
     facts = [*_flaw_facts(state, judged), *map(Fact, [*_unjudged(state, judged), *_tables_not_checked(state)])]
     for operator in state.operators:
-        facts += _metadata_facts(operator)
+        facts += [] if logs.hidden_below(operator.folder) else _metadata_facts(operator)
     return facts
 
 

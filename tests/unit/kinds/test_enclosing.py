@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cklog.kinds.enclosing import PARTS, enclosing_run
+from cklog.kinds.enclosing import PARTS, _candidates, enclosing_run
 from cklog.kinds.opening import PARSERS, runs_of
 from cklog.storage import Root
 from tests.conftest import SAMPLES
@@ -116,3 +116,18 @@ def test_what_cannot_be_looked_at_beside_a_folder_is_none_of_it(tmp_path: Path) 
     root = Root(str(tmp_path / "shared" / "notes"))
     assert enclosing_run(root) is None
     assert not root.trouble.links
+
+
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "{}"])
+@pytest.mark.parametrize("part", ["offsets", "offsets/3", "state/0/0"])
+def test_a_part_by_its_uri_leads_to_a_folder_that_a_shell_can_enter(form: str, part: str, tmp_path: Path) -> None:
+    run = tmp_path / "what?now" / "ck"
+    shutil.copytree(SAMPLES / "spark-wordcount/ck", run)
+    ended = cklog("runbook", form.format(run / part))
+    setup = [text.strip() for text in ended.out.splitlines() if text.strip().startswith("RUN=")]
+    assert setup[0] == f"RUN='{run}'"
+
+
+def test_a_uri_of_a_store_keeps_its_scheme_and_options() -> None:
+    [(above, formats), *_] = _candidates(Root("s3://bucket/run/ck/offsets?region=x"), "")
+    assert (above.path, formats) == ("s3://bucket/run/ck?region=x", ["spark-checkpoint"])
