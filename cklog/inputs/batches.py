@@ -103,13 +103,24 @@ class BatchOffsets:
     """The plan of a batch: where each source ends, by its place in the query or its id; None: it has no data yet.
 
     `watermark` and `time` in ms since the epoch. `conf` holds the settings that a restart takes from here, such as the
-    class of the state stores' provider.
+    class of the state stores' provider. `version` is that of the file's form.
     """
 
     watermark: int | None
     time: int | None
     ends: dict[str, Any]
     conf: dict[str, Any] = field(default_factory=dict)
+    version: int = 1
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the plan is one of a continuous trigger, which writes no settings and no time."""
+        return self.time is None and self.watermark is None and not self.conf
+
+    @property
+    def is_named(self) -> bool:
+        """Whether sources have names, by which a restart finds them; else they are found by their place."""
+        return self.version >= 2 and any(not key.isdecimal() for key in self.ends)
 
     @property
     def partitions(self) -> int | None:
@@ -120,10 +131,14 @@ class BatchOffsets:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """The end of a batch. `ids`: of each operator, per partition, the ids of the state that the batch left, if any."""
+    """The end of a batch. `ids`: of each operator, per partition, the ids of the state that the batch left, if any.
+
+    `version` is that of the file's form.
+    """
 
     watermark: int | None
     ids: dict[str, list[frozenset[str]]] = field(default_factory=dict)
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,12 @@ class MetadataLogs:
     def newest_plan(self) -> BatchOffsets | None:
         """The newest plan that can be read, None if there is none."""
         return next((read.value for _, read in sorted(self.offsets.items(), reverse=True) if read.value), None)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether a continuous trigger wrote the newest plan, when its epoch had ended."""
+        plan = self.newest_plan
+        return plan is not None and plan.is_continuous
 
     def ends(self, batch: int) -> dict[str, Any] | None:
         """Return the end offset of each source in a batch, None if unknown."""

@@ -169,6 +169,7 @@ def decode_offsets(data: bytes) -> BatchOffsets:
         time=_integer_member(head, "batchTimestampMs"),
         ends=ends,
         conf=conf if isinstance(conf, dict) else {},
+        version=version,
     )
 
 
@@ -183,7 +184,7 @@ def decode_commit(data: bytes) -> BatchCommit:
     if version == 3:
         _check_sinks(value.get("sinkMetadataMap"), lines[0].offset)
     _require_watermark(value, watermark, lines[0].offset)
-    return BatchCommit(watermark, ids)
+    return BatchCommit(watermark, ids, version)
 
 
 def _watermark_of(value: Any, key: str, offset: int) -> int | None:

@@ -16,12 +16,7 @@ from cklog.inputs.batches import FileLog, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import agreeing, first_few, many
-from cklog.runs.batches.judge import (
-    Fact,
-    checksum_findings,
-    file_finding,
-    flaw_facts,
-)
+from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts
 from cklog.runs.batches.offsets import Ends, InputFile, SourceRange, kind_of, log_offset, source_ranges
 from cklog.runs.batches.positions import position_facts
 

@@ -16,11 +16,11 @@ from urllib.parse import unquote
 from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.feeds import Feeds, Input, Output, Point, Written
 from cklog.inputs.offers import OffersBatches
-from cklog.runs.batches.judge import way_back
 from cklog.runs.batches.offsets import kind_of, log_offset, source_ranges
 from cklog.runs.batches.plan import PLAN, BatchPlan
 from cklog.runs.batches.sinks import batch_restart
 from cklog.runs.batches.table_offsets import last_commit
+from cklog.runs.batches.targets import way_back
 from cklog.sink_tables.fitting import NamedTable
 from cklog.sink_tables.outputs import table_outputs
 

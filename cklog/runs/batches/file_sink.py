@@ -14,8 +14,9 @@ from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding
 from cklog.runs.batches.connectors import log_facts
-from cklog.runs.batches.judge import Fact, file_finding, has_state_ids, names_states
+from cklog.runs.batches.facts import Fact, file_finding
 from cklog.runs.batches.offsets import SourceRange
+from cklog.runs.batches.targets import can_plan_afresh, has_state_ids, names_states
 
 _SINK_LOG = "_spark_metadata"
 _NO_STATE_IDS = (
@@ -58,12 +59,16 @@ def judge_sink(
         if goes_back:
             return _sink_that_goes_back(sinks[0], log.listing, logs.committed)
         removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
-        lost = _lost_without(parser, sinks[0], removed) if with_ids and removed else None
+        afresh = can_plan_afresh(logs)  # then the sink would skip what the batch reads now
+        lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh) and removed else None
         facts = [*_judge_sink_log(log, logs, with_ids, removed, lost)]
+        if afresh and removed:
+            facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
+            facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost)))
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
-        stops = any(fact.stops for fact in facts)
-        return JudgedSink(sinks[0], log.listing.newest, facts, removed if stops and lost is None else ())
+        goes = removed if lost is None and (afresh or any(fact.stops for fact in facts)) else ()
+        return JudgedSink(sinks[0], log.listing.newest, facts, goes, stuck=afresh and lost is not None)
     unseen = [Fact(_unseen_sink(logs, sinks))] if with_ids and logs.planned > logs.committed and not goes_back else []
     if sinks or logs.committed < 0:
         return JudgedSink(None, -1, unseen)
@@ -131,8 +136,8 @@ def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
     which = f"which of {', '.join(sinks)} is the query's is not known" if sinks else none
     message = (
         f"Whether a file sink has batch {logs.planned} already was not looked at: {which}. {_NO_STATE_IDS} If it has, "
-        f"no restart succeeds before {_SINK_LOG}/{logs.planned} is removed there, on a copy. Give as PATH the folder "
-        "that holds both the checkpoint and what the sink writes to. Other sinks are not concerned."
+        f"no restart succeeds before {_SINK_LOG}/{logs.planned} and its .crc are removed there, on a copy. As PATH "
+        "give the folder that holds both the checkpoint and what the sink writes to. Other sinks are not concerned."
     )
     return file_finding("unchecked-sink", "warning", f"{logs.prefix}offsets/{logs.planned}", message)
 
@@ -221,6 +226,21 @@ def _never_committed(folder: str, logs: MetadataLogs, entries: tuple[str, ...], 
     return file_finding("sink-log-ahead", "error", entries[-1], message)
 
 
+def _skips_plan(folder: str, batch: int, entries: tuple[str, ...], lost: int | None) -> Finding:
+    """Report that the sink has the batch in flight, whose plan is damaged: it would skip the one planned instead."""
+    what = f"On a copy remove {' and '.join(entries)} with their .crc, too: then batch {batch} is written again."
+    if lost is not None:
+        what = (
+            f"{entries[0]} cannot be removed: the results of batch {lost} are listed nowhere else. Put the plan of "
+            f"batch {batch} back from a backup."
+        )
+    message = (
+        f"{folder} has batch {batch}, whose plan is damaged. The sink skips batch {batch} when it is planned afresh, "
+        f"and what it then reads in addition is lost. {what}"
+    )
+    return file_finding("sink-log-ahead", "error", entries[-1], message)
+
+
 def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:
     """Report a sink's log that has a batch without a commit: the one in flight, or one that nobody planned."""
     if newest <= planned:
@@ -232,6 +252,6 @@ def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:
         f"The sink's log reaches batch {newest}, the checkpoint only batch {max(planned, committed)}: {afresh}the sink "
         f"skips every batch up to {newest}, so what they read now is lost. Another query wrote here, or offsets were "
         "removed: use the checkpoint that belongs to this folder, or on a copy remove the sink's log files above the "
-        "line."
+        "line, and their .crc."
     )
     return file_finding("sink-log-ahead", "error", path, message)

@@ -247,7 +247,7 @@ def _note(plan: BatchPlan) -> str:
             listed = "all of this, folders whole" if shown else f"{listed}, and the folders {folders} whole"
         log = (
             ""
-            if plan.sink is not None or plan.removed_to is None
+            if plan.sink is not None or (plan.removed_to is None and not plan.plans_afresh)
             else ", and the same batches from a file sink's log, if there is one"
         )
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"

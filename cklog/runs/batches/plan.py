@@ -17,20 +17,9 @@ from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import ChainName, PiecesRead
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach
+from cklog.runs.batches.facts import Fact, seen, sorted_findings
 from cklog.runs.batches.file_sink import judge_sink
-from cklog.runs.batches.judge import (
-    Fact,
-    back_to,
-    cut,
-    has_state_ids,
-    judge,
-    judge_empty,
-    judge_target,
-    names_states,
-    seen,
-    sorted_findings,
-    without_repartition,
-)
+from cklog.runs.batches.judge import judge, judge_empty
 from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.repartitions import unfinished
 from cklog.runs.batches.restart import Restart
@@ -41,6 +30,16 @@ from cklog.runs.batches.state_line import (
     other_state_facts,
     skipping_facts,
     state_notes,
+)
+from cklog.runs.batches.targets import (
+    back_to,
+    can_plan_afresh,
+    continued,
+    cut,
+    has_state_ids,
+    judge_target,
+    names_states,
+    without_repartition,
 )
 
 PLAN = "plan/0"
@@ -60,12 +59,12 @@ class BatchPlan:
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
     state stores; `unjudged` why nothing can be said of the state, or of a log, "" if all was judged; `remove` the files
     below PATH that going back to `committed` removes, on a copy; `remove_folders` the folders among them that go whole;
-    `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading
-    the state of `committed` reads, None if that is not known. `asynchronous`: progress is tracked asynchronously, so
+    `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading the state of `committed`
+    reads, None if that is not known. `asynchronous`: progress is tracked asynchronously or by a continuous trigger, so
     that batches after those that are here may have run. `begins`: the query was stopped in its first batch, so that
     nothing is lost. `names_operators`: commits name every operator with state, as of state checkpoint format 2.
-    `hidden_log`: the log of plans or of commits that could not be listed, "" for none; where it is that of commits
-    (`uncounted`), nothing is known of any batch.
+    `plans_afresh`: the newest plan is damaged, and `remove` takes it out. `hidden_log`: the log of plans or of commits
+    that could not be listed, "" for none; where it is that of commits (`uncounted`), nothing is known of any batch.
     """
 
     query_id: str | None
@@ -92,6 +91,7 @@ class BatchPlan:
     asynchronous: bool = False
     begins: bool = False
     names_operators: bool = False
+    plans_afresh: bool = False
     hidden_log: str = ""
     uncounted: bool = False
 
@@ -183,6 +183,7 @@ def plan_of(
         sink=sink.folder,
         tables=tables,
         asynchronous=logs.asynchronous,
+        continuous=logs.continuous,
         hidden_log=logs.hidden_log,
         unread_plan=planned is not None and logs.ends(planned) is None,
         unread_start=planned is not None and planned > 0 and logs.ends(logs.before(planned)) is None,
@@ -209,9 +210,10 @@ def plan_of(
         removed_to=removed_to,
         state_bytes=judged.bytes,
         skips=any(fact.skips for fact in lasting),
-        asynchronous=logs.asynchronous,
+        asynchronous=logs.asynchronous or logs.continuous,
         begins=not fails and removed_to is None and sink.newest <= 0 and _begins(parser, logs, state),
         names_operators=names_states(asked.logs),
+        plans_afresh=can_plan_afresh(logs),
         hidden_log=logs.hidden_log,
     )
 
@@ -272,6 +274,7 @@ def all_pieces(parser: OffersBatches) -> tuple[StoredState, PiecesRead]:
 def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: int | None, drop_plans: bool) -> _Asked:
     """Leave out batches after `as_of`, then those after `at`, the batch to go back to."""
     facts = judge_empty(logs, has_state)
+    logs = continued(logs)
     if as_of is not None:
         logs, more = cut(logs, as_of)
         facts += more

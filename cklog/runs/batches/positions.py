@@ -16,8 +16,9 @@ from cklog.inputs.batches import LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.values import is_integer
 from cklog.model.wording import first_few
-from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_facts, way_back
+from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts
 from cklog.runs.batches.offsets import SourceKind
+from cklog.runs.batches.targets import way_back
 
 _BACK = "Put the file back from a backup"
 _TIMED_WITHIN = 3

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _UNLOGGED = "Batches after it may have run without a record: a sink may get their results again."
+_CONTINUOUS = (
+    "A continuous trigger logs offsets when an epoch ends: what was read after epoch {} left no plan, or one that a "
+    "restart removes, and a sink may get its results again. A restart reads on from the end of epoch {}; start the "
+    "query with its continuous trigger, because a micro-batch trigger fails on these files."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class Restart:
     sink : the folder of the file sink, None if it is not known
     tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
     asynchronous : batches after those that are here may have run
+    continuous : a continuous trigger wrote the newest plan
     hidden_log : the log of plans that could not be listed, "" where it was
     unread_plan, unread_start : the plan of the batch in flight cannot be read, or that of the one before
     """
@@ -37,6 +43,7 @@ class Restart:
     sink: str | None
     tables: bool = False
     asynchronous: bool = False
+    continuous: bool = False
     hidden_log: str = ""
     unread_plan: bool = False
     unread_start: bool = False
@@ -64,6 +71,8 @@ class Restart:
         c, planned = self.committed, self.planned
         if self.hidden_log:
             return [f"Whether a batch is in flight is not known: {self.hidden_log} could not be read."]
+        if self.continuous and c >= 0:
+            return [_CONTINUOUS.format(c, c)]
         if planned is None:
             start = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
             nothing = "Then nothing" if self.removed_to is not None else "Nothing"

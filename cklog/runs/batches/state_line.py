@@ -22,7 +22,8 @@ from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED
 from cklog.model.wording import first_few, many
-from cklog.runs.batches.judge import Fact, file_finding, flaw_facts, how_to_judge, names_states, way_back
+from cklog.runs.batches.facts import Fact, file_finding, flaw_facts, how_to_judge
+from cklog.runs.batches.targets import names_states, way_back
 
 
 class BrokenStore(NamedTuple):

@@ -32,6 +32,7 @@ class RequiredStores:
         self._plans = sorted(plans)
         self._settings = [plans[n].partitions for n in self._plans]
         self._by_numbers: dict[tuple[int | None, tuple[int, ...]], tuple[frozenset[ChainName], str]] = {}
+        self._by_version: dict[int, frozenset[ChainName]] = {}
         self._seen: dict[int, list[ChainName]] = {}
         for chain, versions in stores.files.items():
             for version in versions:
@@ -42,8 +43,11 @@ class RequiredStores:
 
         A store that has it counts, unless ids say which do: settings that claim fewer may be damaged.
         """
-        found = self._found(version)[0]
-        return found if self._ids_of(version) else found.union(self._seen.get(version, ()))
+        if version not in self._by_version:
+            found = self._found(version)[0]
+            seen = () if self._ids_of(version) else self._seen.get(version, ())
+            self._by_version[version] = found.union(seen)
+        return self._by_version[version]
 
     def unsure(self, version: int) -> str:
         """Return why there may have been more stores, "" if that is known."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow, TablesSeen
 from cklog.inputs.pieces import PIECES, ChainName
+from cklog.inputs.spark_versions import spark_version
 from cklog.model.findings import InputUsed
 from cklog.parsers.spark.metadata_log import size_of
 from cklog.parsers.spark.state.files import Content, StateContents
@@ -23,9 +24,8 @@ from cklog.progress import stage
 from cklog.storage import FileEntry, Root
 
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
-_SIGN_OF_4_1 = "spark.sql.streaming.stateStore.rowChecksum.enabled"
-_SIGN_OF_4_2 = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
-"""Settings in every plan of these versions: from 4.1 on a damaged snapshot is passed over, with ids from 4.2 on."""
+_SINCE_WITHOUT_IDS, _SINCE_WITH_IDS = (4, 1), (4, 2)
+"""From which version on a damaged snapshot is passed over, before and with state checkpoint format 2."""
 _SCHEMAS = "/_stateSchema/"
 _JOINS = "spark.sql.streaming.join.stateFormatVersion"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -56,7 +56,8 @@ class StateVersions:
         provider = str(conf.get(_PROVIDER, ""))
         self._stores: StateStores = list_stores(root, entries, f"{logs.prefix}state", provider, named)
         self._required = RequiredStores(self._stores, logs, self._ids, named)
-        self.repairs_itself = (_SIGN_OF_4_2 if any(self._ids.values()) else _SIGN_OF_4_1) in conf
+        since = _SINCE_WITH_IDS if any(self._ids.values()) else _SINCE_WITHOUT_IDS
+        self.repairs_itself = spark_version(logs).since(since) is True
         self._joins_have_families = str(conf.get(_JOINS, "")) not in ("", "1", "2")
         self._size_of = functools.partial(size_of, root)
         self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")), thorough)

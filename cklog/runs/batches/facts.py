@@ -1,0 +1,76 @@
+"""Facts about the files of a query's checkpoint: findings, and what follows from each for a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from cklog.inputs.batches import FileRead, MetadataLogs
+from cklog.model.findings import Finding, Severity, Where
+from cklog.model.verdict import NOT_JUDGED, UNREAD
+
+
+class Fact(NamedTuple):
+    """A finding; whether a restart fails, or skips batches that are not done; files whose removal mends that."""
+
+    finding: Finding
+    stops: bool = False
+    skips: bool = False
+    remove: tuple[str, ...] = ()
+
+
+def seen(logs: MetadataLogs, facts: Iterable[Fact]) -> list[Fact]:
+    """Leave out facts about what could not be listed: what nobody looked at is neither missing nor damaged."""
+    return [fact for fact in facts if fact.finding.id in NOT_JUDGED or not logs.hides(fact.finding.subject)]
+
+
+def sorted_findings(facts: Iterable[Fact]) -> tuple[Finding, ...]:
+    """Return each finding once, sorted by where it is."""
+    return tuple(sorted({fact.finding for fact in facts}, key=lambda f: (f.subject, f.id, f.message)))
+
+
+def file_finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:
+    """Return a finding whose subject is a file or folder; `offset` is the byte where it shows."""
+    return Finding(id, severity, path, message, where=(Where(path, offset),))
+
+
+def flaw_facts(
+    read: FileRead[Any], severity: Severity, then: str, stops: bool, remove: tuple[str, ...] = ()
+) -> Iterable[Fact]:
+    """Yield a fact if a file cannot be used; `then` says what a restart does, and what to do now.
+
+    `stops`: it fails, unless Spark uses the file all the same; `remove` are files whose removal mends that.
+    """
+    if read.flaw is None:
+        return
+    if read.flaw.passed and read.flaw.id == "checksum-mismatch":
+        then = (
+            f"Spark does not check it here, and a restart goes on with what the file says. Either it or {read.sidecar} "
+            "is damaged, so that nothing is believed of it: compare it with a backup."
+        )
+    elif read.flaw.passed:
+        then = (
+            "Spark takes 0 for it, and a restart goes on with what else the file says. It is damaged, so that nothing "
+            "is believed of it: compare it with a backup."
+        )
+    unsure = read.flaw.id in NOT_JUDGED
+    if unsure and severity == "error":
+        doubt = "what a restart does with it" if stops else "what it says"
+        then = f"cklog cannot tell {doubt}. {how_to_judge(read.flaw.id)}"
+    why = f"{read.path}: {read.flaw.why}. {then}"
+    finding = file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
+    fails = stops and not read.flaw.passed and not unsure
+    yield Fact(finding, fails, remove=remove if fails else ())
+
+
+def how_to_judge(id: str) -> str:
+    """Say what to do about a file that was not judged; `id` is one of `NOT_JUDGED`."""
+    return "Ask again as a user who may read it." if id == UNREAD else "Use a newer cklog."
+
+
+def checksum_findings(reads: Iterable[FileRead[Any]]) -> Iterable[Finding]:
+    """Yield the checksum files that cannot be read, which Hadoop passes over with a warning."""
+    for read in reads:
+        if read.unchecked:
+            message = f"{read.sidecar}: no checksum header; {read.path} is unchecked."
+            yield file_finding("unreadable-checksum", "info", read.sidecar, message, 0)

@@ -1,0 +1,77 @@
+"""Files that a restart does without once they are removed, and files that stop it because they were left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from cklog.model.question import Question
+from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.line import BatchLog
+from cklog.runs.batches.plan import plan_of
+from tests.builders.spark import Memory, sample
+from tests.reading.spark import said
+
+TORN = b'v1\n{"batchWatermarkMs":0'
+ENTRY = b'v1\n{"path":"file:///out/part-0","size":1,"action":"add"}'
+
+
+def torn(without: tuple[str, ...] = (), more: str = "") -> Memory:
+    root = sample()
+    root.files["ck/offsets/6"] = TORN
+    for path in without:
+        root.remove(path)
+    root.files.update({more: ENTRY} if more else {})
+    return root
+
+
+def command(root: Memory) -> str | None:
+    line = BatchLog(SparkCheckpoint(root)).line("recovery-line", Question())[0].result
+    return line.runs[0].command
+
+
+def test_a_torn_newest_plan_is_taken_out_by_one_command_after_which_the_query_restarts() -> None:
+    root = torn()
+    assert command(root) == "rm -- ./ck/offsets/.6.crc ./ck/offsets/6"
+    for path in root.plan().remove:
+        del root.files[path]
+    after = root.plan()
+    assert (after.committed, after.planned, after.fails, after.remove) == (5, None, False, ())
+
+
+@pytest.mark.parametrize("without", [("ck/offsets/4", "ck/commits/5"), ("ck/offsets/4",), ("ck/commits/5",)])
+def test_a_torn_plan_stays_where_a_restart_without_it_would_fail(without: tuple[str, ...]) -> None:
+    plan = torn(without).plan()
+    assert (plan.fails or plan.skips, plan.remove, command(torn(without))) == (True, (), None)
+    assert not [f for f in plan.findings if f.subject == "ck/offsets/6" and "remove" in f.message]
+
+
+def test_a_sink_that_has_the_batch_gives_its_entry_up_with_the_plan() -> None:
+    """It would skip the batch that is planned afresh, which may read more."""
+    plan = torn(more="out/_spark_metadata/6").plan()
+    assert {"ck/offsets/6", "out/_spark_metadata/6"} <= set(plan.remove)
+    assert ("error", "sink-log-ahead", "out/_spark_metadata/6") in said(plan)
+    root = torn(more="out/_spark_metadata/6.compact")
+    root.remove("out/_spark_metadata/3")
+    assert root.plan().remove == ()
+
+
+@pytest.mark.parametrize(("log", "removable"), [("offsets", True), ("commits", False)])
+def test_a_checksum_file_that_was_left_behind_stops_the_query(log: str, removable: bool) -> None:
+    root = sample()
+    for path in ("ck/offsets/6", f"ck/{log}/6", f"ck/{log}/.6.crc"):
+        root.files.pop(path, None)
+    root.files[f"ck/{log}/.6.crc"] = b"crc\0"
+    plan = plan_of(SparkCheckpoint(root))
+    assert ("error", "missing-batch-file", f"ck/{log}/6") in said(plan)
+    assert plan.fails
+    assert plan.remove == ((f"ck/{log}/.6.crc",) if removable else ())
+
+
+def test_nothing_that_advises_to_remove_a_file_of_a_log_forgets_its_checksum_file() -> None:
+    for number in range(7):
+        for damage in (b"", TORN, b"{"):
+            for log in ("offsets", "commits"):
+                root = sample()
+                root.files[f"ck/{log}/{number}"] = damage
+                for finding in root.plan().findings:
+                    assert "remove" not in finding.message or ".crc" in finding.message
