@@ -49,7 +49,22 @@ def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[Sour
         else:
             facts += position_facts(parser, logs, key, kind)
         ranges += made
-    return tuple(ranges), facts
+    return tuple(ranges), [*facts, *_unplanned_sources(parser, logs)]
+
+
+def _unplanned_sources(parser: OffersBatches, logs: MetadataLogs) -> Iterable[Fact]:
+    """Report folders of sources that the newest plan does not have; sources with names may come and go."""
+    plan, folder = logs.newest_plan, f"{logs.prefix}sources"
+    if plan is None or plan.is_named:
+        return
+    numbers = {path.removeprefix(f"{folder}/").partition("/")[0] for path in parser.files_below(folder)}
+    for number in sorted(number for number in numbers - plan.ends.keys() if number.isdecimal()):
+        message = (
+            f"{folder}/{number} is there, but the newest plan that can be read names "
+            f"{many(len(plan.ends), 'source')}, and none by that number. If the query reads more, the plan is cut "
+            "short and the restart fails: compare it with a backup. Else the folder is left from another query."
+        )
+        yield Fact(file_finding("unjudged-source", "warning", f"{folder}/{number}", message))
 
 
 def _of_source(ends: Ends, key: str) -> Ends:

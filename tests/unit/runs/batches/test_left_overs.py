@@ -75,3 +75,14 @@ def test_nothing_that_advises_to_remove_a_file_of_a_log_forgets_its_checksum_fil
                 root.files[f"ck/{log}/{number}"] = damage
                 for finding in root.plan().findings:
                     assert "remove" not in finding.message or ".crc" in finding.message
+
+
+def test_a_folder_of_a_source_that_the_plan_does_not_have_makes_the_answer_unsure() -> None:
+    root = sample()
+    root.files["ck/sources/1/0"] = root.files["ck/sources/0/0"]
+    plan = root.plan()
+    assert ("warning", "unjudged-source", "ck/sources/1") in said(plan)
+    assert plan.unjudged == "what a source reads of ck/sources/1 is not known"
+    root = sample()
+    root.files["ck/sources/clicks/0"] = root.files["ck/sources/0/0"]
+    assert not root.plan().unjudged
