@@ -26,7 +26,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.storage import Root
 
 if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of another need not load
-    from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs, StoredState
+    from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs
     from cklog.inputs.connectors import RecordFates, StoredOffsets, TakenRecord
     from cklog.inputs.partitions import BrokerLayout, SegmentFile
     from cklog.inputs.pieces import PiecesRead, Together
@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of
         StateFile,
         StateStretch,
     )
+    from cklog.inputs.stored_state import StoredState
     from cklog.inputs.stores import StoreLayout
     from cklog.model.names import Subtask
 

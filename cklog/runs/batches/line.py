@@ -8,12 +8,12 @@ again with its stored range.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from cklog.errors import NotFound, UsageError
-from cklog.inputs.batches import StateStoreRow
 from cklog.inputs.offers import OffersBatches
+from cklog.inputs.stored_state import StateSchemaRow, StateStoreRow
 from cklog.lines.recovery.work import Works
 from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
@@ -61,6 +61,7 @@ class BatchesInspection(Inspection):
     batches: list[BatchRow]
     sources: list[SourceRow]
     stores: list[StateStoreRow]
+    schemas: list[StateSchemaRow]
 
 
 class BatchLog:
@@ -89,7 +90,8 @@ class BatchLog:
         """Return batches, sources, sink."""
         plan = plan_of(self._parser, check_contents=check_contents)
         unjudged = bool(plan.unjudged)
-        return Draft("inspect", _inspection(plan), plan.findings, plan.inputs, indeterminate=unjudged)
+        schemas = self._parser.state(self._parser.logs()).schemas()
+        return Draft("inspect", _inspection(plan, schemas), plan.findings, plan.inputs, indeterminate=unjudged)
 
     def plan(self, question: Question) -> BatchPlan:
         """Say what a restart does, as the question asks for it."""
@@ -341,7 +343,7 @@ def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
     ]
 
 
-def _inspection(plan: BatchPlan) -> BatchesInspection:
+def _inspection(plan: BatchPlan, schemas: Iterable[StateSchemaRow]) -> BatchesInspection:
     batches: list[BatchRow] = [
         {"batch": b.batch, "planned": b.planned, "committed": b.committed, "time": b.time, "watermark": b.watermark}
         for b in plan.batches
@@ -364,4 +366,5 @@ def _inspection(plan: BatchPlan) -> BatchesInspection:
         "batches": batches,
         "sources": sources,
         "stores": list(plan.stores),
+        "schemas": list(schemas),
     }

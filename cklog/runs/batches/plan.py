@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cklog.inputs.batches import Batch, MetadataLogs, StateStoreRow, StoredState
+from cklog.inputs.batches import Batch, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import ChainName, PiecesRead
+from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach
 from cklog.runs.batches.facts import Fact, seen, sorted_findings

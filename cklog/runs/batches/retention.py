@@ -15,8 +15,9 @@ import numpy as np
 
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
-from cklog.inputs.batches import Batch, StoredState
+from cklog.inputs.batches import Batch
 from cklog.inputs.offers import OffersBatches
+from cklog.inputs.stored_state import StoredState
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Draft
 from cklog.retention.links import without_flaws

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from cklog.chains.build import piece_sizes
 from cklog.chains.restorable import Chains, chains_of
-from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
+from cklog.inputs.batches import MetadataLogs
 from cklog.inputs.pieces import ChainName
+from cklog.inputs.stored_state import StateOperator, StoredState
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED
 from cklog.model.wording import first_few, many

@@ -45,7 +45,7 @@ from cklog.parsers.spark.metadata_log import Damaged, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
-from cklog.parsers.spark.state.required import has_all_schemas
+from cklog.parsers.spark.state.schemas import has_all_schemas
 from cklog.parsers.spark.state.tables import SnapshotTables
 from cklog.storage import FileEntry, Root, open_file
 

@@ -10,25 +10,21 @@ counts as many as are set of a global operator too, which has one. So these tell
     state/OP/_metadata/metadata             the operator's name: aggregations and limits alone can be global
     state/OP/0/[STORE/]_metadata/schema     the key: that of a global operator has no field, or one that is always null
 
-    schema = "v1" UTF(key) UTF(value) | "v2" chunks(key) chunks(value)      chunks = count:i32 UTF*
-    UTF = length:u16 bytes                                                  key = Spark's JSON of a struct
-
 Read off Spark 4.3: `groupBy()` has a key without fields and `limit` one of type void, and of both there is partition 0
 alone, while the metadata says 2.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from cklog.budgets import check_json
 from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Damaged, read
+from cklog.parsers.spark.metadata_log import read
+from cklog.parsers.spark.state.schemas import decode_key_types
 from cklog.storage import FileEntry, Root
 
 MOST_PARTITIONS = 100_000
@@ -36,7 +32,6 @@ MOST_PARTITIONS = 100_000
 JOINED = frozenset(f"{side}-{kind}" for side in ("left", "right") for kind in ("keyToNumValues", "keyWithIndexToValue"))
 """The stores of a join between streams, which has all of them in each partition."""
 _PARTITION = re.compile("(0|[1-9][0-9]{0,17})/.")
-_MOST_CHUNKS = 1_000
 
 
 class OperatorMetadata(NamedTuple):
@@ -143,58 +138,3 @@ def _has_key(left: Left, known: OperatorMetadata | None) -> bool | None:
         return None
     got = read(left.root, left.by_path[path], decode_key_types, left.by_path.get(hadoop_crc.sidecar_of(path)))
     return None if got.value is None else any(type not in ("void", "null") for type in got.value)
-
-
-def decode_key_types(data: bytes) -> tuple[Any, ...]:
-    """Decode the types of the key's fields in the schema of a store."""
-    version, at = _utf(data, 0)
-    readers: Mapping[str, Callable[[bytes, int], str]] = {"v1": lambda data, at: _utf(data, at)[0], "v2": _chunks}
-    if version not in readers:
-        raise Damaged("unknown-version", 0, f"version {version[:20]!r}, known are v1 and v2")
-    key = readers[version](data, at)
-    try:
-        check_json(key)
-        return tuple(field["type"] for field in json.loads(key)["fields"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise Damaged("torn-batch-file", at, "no type of a key") from None
-
-
-def _utf(data: bytes, at: int) -> tuple[str, int]:
-    """Read text as Java's `writeUTF` stores it, and return it with the offset behind it."""
-    end = at + 2 + int.from_bytes(data[at : at + 2], "big")
-    if at + 2 > len(data) or end > len(data):
-        raise Damaged("torn-batch-file", at, "the schema ends in the middle of a text")
-    return data[at + 2 : end].decode("utf-8", "replace"), end
-
-
-def has_all_schemas(data: bytes) -> bool:
-    """Return whether this is a whole file of schemas as Spark 4.3 writes them for transformWithState.
-
-    "v3" count:i32 (UTF(name) id:u16 chunks(key) id:u16 chunks(value) chunks(encoder) chunks(key of a map))*
-    """
-    try:
-        version, at = _utf(data, 0)
-        count, at = int.from_bytes(data[at : at + 4], "big"), at + 4
-        for _ in range(count):
-            at = _utf(data, at)[1]
-            for id_bytes in (2, 2, 0, 0):
-                at = _read_chunks(data, at + id_bytes)[1]
-    except Damaged:
-        return False
-    return version == "v3" and at == len(data)
-
-
-def _chunks(data: bytes, at: int) -> str:
-    return _read_chunks(data, at)[0]
-
-
-def _read_chunks(data: bytes, at: int) -> tuple[str, int]:
-    """Read text that is stored in chunks, each as `writeUTF` stores it, and return it with the offset behind it."""
-    count = int.from_bytes(data[at : at + 4], "big")
-    if not 0 < count <= _MOST_CHUNKS:
-        raise Damaged("torn-batch-file", at, f"{count} chunks of a schema")
-    at, parts = at + 4, []
-    for _ in range(count):
-        part, at = _utf(data, at)
-        parts.append(part)
-    return "".join(parts), at

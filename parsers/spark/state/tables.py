@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from cklog.budgets import reading
-from cklog.inputs.batches import FileFlaw, TablesSeen
+from cklog.inputs.batches import FileFlaw
+from cklog.inputs.stored_state import TablesSeen
 from cklog.parsers.codecs.sst import check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.storage import FileEntry, Root

@@ -12,14 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow, TablesSeen
+from cklog.inputs.batches import FileFlaw, MetadataLogs
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.inputs.spark_versions import spark_version
+from cklog.inputs.stored_state import StateOperator, StateSchemaRow, StateStoreRow, TablesSeen
 from cklog.model.findings import InputUsed
-from cklog.parsers.spark.metadata_log import size_of
+from cklog.parsers.codecs import hadoop_crc
+from cklog.parsers.spark.metadata_log import read, size_of
 from cklog.parsers.spark.state.files import Content, StateContents
 from cklog.parsers.spark.state.listing import StateStores, StoredVersion, list_stores
 from cklog.parsers.spark.state.of_batches import RequiredStores
+from cklog.parsers.spark.state.schemas import StoredSchema, decode_schemas
 from cklog.progress import stage
 from cklog.storage import FileEntry, Root
 
@@ -59,6 +62,7 @@ class StateVersions:
         since = _SINCE_WITH_IDS if any(self._ids.values()) else _SINCE_WITHOUT_IDS
         self.repairs_itself = spark_version(logs).since(since) is True
         self._joins_have_families = str(conf.get(_JOINS, "")) not in ("", "1", "2")
+        self._root = root
         self._size_of = functools.partial(size_of, root)
         self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")), thorough)
         chains = sorted(self._stores.files.keys() | self.required(self.needed))
@@ -212,6 +216,29 @@ class StateVersions:
                 "files": len(files),
                 "bytes": sum(file.entry.size for file in files),
             }
+
+    def schemas(self) -> Iterator[StateSchemaRow]:
+        """Yield the stored schema of every store, of transformWithState of each of its column families."""
+        by_path, lead = self._stores.by_path, f"{self.folder}/"
+        newest = {name.rpartition(_SCHEMAS)[2] for op in self.operators for name in op.schemas}
+        first: dict[tuple[str, str], FileEntry] = {}
+        for path, entry in by_path.items():
+            parts = path.removeprefix(lead).split("/")
+            if path.endswith("/_metadata/schema") and len(parts) in (4, 5):
+                first.setdefault((parts[0], parts[2] if len(parts) == 5 else ""), entry)
+            elif _SCHEMAS in path and path.rpartition(_SCHEMAS)[2] in newest:
+                first[parts[0], parts[2]] = entry
+        for (operator, store), entry in sorted(first.items()):
+            found = read(self._root, entry, decode_schemas, by_path.get(hadoop_crc.sidecar_of(entry.path))).value
+            for schema in found or (StoredSchema("", "", ""),):
+                yield {
+                    "operator": operator,
+                    "store": store or "default",
+                    "family": schema.family or None,
+                    "key": schema.key or None,
+                    "value": schema.value or None,
+                    "path": entry.path,
+                }
 
     def inputs(self) -> tuple[InputUsed, ...]:
         """Return the files that count as one input of an answer; none if there is no state."""
