@@ -159,7 +159,8 @@ class MetadataLogs:
     `metadata` is the query's id, None if there is no such file; `offsets` and `commits` are by batch. `linked` are
     folders of logs, those of sources and sinks too, that are links and were not followed; `unseen` are these and what
     else of the query could not be listed, so that nothing in there is known to be missing. `asynchronous`: progress is
-    tracked asynchronously, so that batches leave nothing between those that are here.
+    tracked asynchronously, so that batches leave nothing between those that are here. `continuous`: a continuous
+    trigger wrote the newest plan, when its epoch had ended; such a query keeps no state.
     """
 
     prefix: str
@@ -170,6 +171,7 @@ class MetadataLogs:
     commits: Mapping[int, FileRead[BatchCommit]]
     linked: tuple[str, ...] = ()
     asynchronous: bool = False
+    continuous: bool = False
     unseen: tuple[str, ...] = ()
 
     def hides(self, path: str) -> str:
@@ -179,6 +181,11 @@ class MetadataLogs:
     def hidden_below(self, folder: str) -> str:
         """Return what could not be listed and is a folder, holds it, or lies in it; "" for nothing."""
         return self.hides(folder) or next((one for one in self.unseen if one.startswith(f"{folder}/")), "")
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What of the checkpoint itself could not be listed."""
+        return tuple(path for path in self.unseen if path.startswith(self.prefix))
 
     @property
     def hidden_log(self) -> str:
@@ -216,18 +223,12 @@ class MetadataLogs:
         reads = (read for read in needed if read is not None)
         flawed = [read for read in reads if read.flaw is not None and read.flaw.id in NOT_JUDGED]
         said = [f"{read.path}: {read.flaw.why}" for read in flawed if read.flaw is not None]
-        return "; ".join([f"{path} could not be read" for path in self.unseen if path.startswith(self.prefix)] + said)
+        return "; ".join([*(f"{path} could not be read" for path in self.hidden), *said])
 
     @property
     def newest_plan(self) -> BatchOffsets | None:
         """The newest plan that can be read, None if there is none."""
         return next((read.value for _, read in sorted(self.offsets.items(), reverse=True) if read.value), None)
-
-    @property
-    def continuous(self) -> bool:
-        """Whether a continuous trigger wrote the newest plan, when its epoch had ended."""
-        plan = self.newest_plan
-        return plan is not None and plan.is_continuous
 
     def ends(self, batch: int) -> dict[str, Any] | None:
         """Return the end offset of each source in a batch, None if unknown."""

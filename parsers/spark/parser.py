@@ -122,7 +122,12 @@ class SparkCheckpoint(Format):
             linked=linked,
             unseen=(*linked, *filter(self._is_part, self._refused)),
         )
-        return replace(logs, asynchronous=not self.has_state and not self.sinks() and is_asynchronous(logs))
+        plan = logs.newest_plan
+        return replace(
+            logs,
+            asynchronous=not self.has_state and not self.sinks() and is_asynchronous(logs),
+            continuous=not self.has_state and plan is not None and plan.is_continuous,
+        )
 
     def _is_log(self, path: str) -> bool:
         """Return whether a folder holds one of the query's logs, or several: a source's, or a sink's beside it."""

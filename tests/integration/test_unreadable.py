@@ -134,6 +134,28 @@ def test_a_query_whose_commits_may_not_be_listed_has_no_line(folder: Path) -> No
     assert "is not known, because ck/commits could not be read" in seen["result"]["summary"]
 
 
+@pytest.mark.parametrize("part", ["commits", "offsets", "state/0/0"])
+def test_nothing_is_refuted_or_removed_on_the_way_to_a_batch_of_a_query_that_was_not_seen(
+    part: str, folder: Path
+) -> None:
+    home, asked = folder / "run", folder / "line.json"
+    shutil.copytree(SAMPLES / "spark-wordcount", home)
+    asked.write_text('{"query/0": 5}')
+    back, proof = ("recovery-line", home, "--at", "query/0=4"), ("verify", home, "--line", asked)
+    ask(*back), ask(*proof)
+    (home / "ck" / part).chmod(0)
+    with somebody_else():
+        code, found = ask(*back)
+        unsure, checked = ask(*proof)
+    (home / "ck" / part).chmod(0o755)
+    assert (code, unsure) == (5, 5)
+    assert found["result"]["details"]["remove"] == []
+    assert "remove the" not in found["result"]["details"]["headline"]
+    assert "remove all" not in found["result"]["details"]["headline"]
+    assert all(check["holds"] is not False for check in checked["result"]["checks"])
+    assert "not-restorable" not in ids(checked)
+
+
 def test_one_folder_that_may_not_be_looked_at_costs_the_others_nothing(folder: Path) -> None:
     home = folder / "kafka"
     shutil.copytree(SAMPLES / "kafka-broker", home)

@@ -53,10 +53,11 @@ class SourceRow(TypedDict):
 
 
 class BatchesInspection(Inspection):
-    """What is here of a query that runs in micro-batches."""
+    """What is here of a query that runs in micro-batches; `spark_version`: what its files show, and by what."""
 
     protocol: str
     query_id: str | None
+    spark_version: str | None
     sink: str | None
     batches: list[BatchRow]
     sources: list[SourceRow]
@@ -128,6 +129,7 @@ def line_of(plan: BatchPlan, chosen: bool = False, tables: bool = False) -> Reco
     details = {
         "headline": f"{_lead(plan, chosen)} {plan.restart}",
         "query_id": plan.query_id,
+        "spark_version": plan.version or None,
         "committed": None if plan.uncounted else plan.committed,
         "planned": plan.planned,
         "restart_fails": plan.fails,
@@ -262,7 +264,7 @@ def _note(plan: BatchPlan) -> str:
 
 def _lead(plan: BatchPlan, chosen: bool) -> str:
     if plan.uncounted:
-        return "Which batches are committed is not known."
+        return "Which batches the query can go back to is not known."
     initial = "there is no recovery point but the initial state."
     if plan.begins:
         return "The query was stopped in its first batch: nothing was committed, and nothing is lost."
@@ -291,6 +293,9 @@ def _batch_of(line: Mapping[str, int | None]) -> int:
 
 def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> list[Check]:
     row = next((b for b in newest.batches if b.batch == batch), None)
+    if newest.hidden_log:
+        told = f"{newest.hidden_log} could not be read"
+        return [Check(check, None, told) for check in ("committed", "consistent", "loadable", "replayable")]
     committed = batch < 0 or (row is not None and row.committed)
     ranged = batch < 0 or (row is not None and row.offsets is not None)
     sizes = [f.size for s in target.sources for f in s.files]
@@ -362,6 +367,7 @@ def _inspection(plan: BatchPlan, schemas: Iterable[StateSchemaRow]) -> BatchesIn
         "formats": sorted({used.format for used in plan.inputs}),
         "protocol": "coordinated",
         "query_id": plan.query_id,
+        "spark_version": plan.version or None,
         "sink": plan.sink,
         "batches": batches,
         "sources": sources,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from cklog.inputs.batches import Batch, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import ChainName, PiecesRead
+from cklog.inputs.spark_versions import spark_version
 from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach
@@ -65,7 +66,8 @@ class BatchPlan:
     that batches after those that are here may have run. `begins`: the query was stopped in its first batch, so that
     nothing is lost. `names_operators`: commits name every operator with state, as of state checkpoint format 2.
     `plans_afresh`: the newest plan is damaged, and `remove` takes it out. `hidden_log`: the log of plans or of commits
-    that could not be listed, "" for none; where it is that of commits (`uncounted`), nothing is known of any batch.
+    that could not be listed, "" for none; `uncounted`: because of it nothing is known of any batch.
+    `version`: what the files show of Spark's version, and by what, "" for nothing.
     """
 
     query_id: str | None
@@ -93,6 +95,7 @@ class BatchPlan:
     begins: bool = False
     names_operators: bool = False
     plans_afresh: bool = False
+    version: str = ""
     hidden_log: str = ""
     uncounted: bool = False
 
@@ -137,7 +140,7 @@ def plan_of(
     NotFound : there is no batch `at`. Damage is a finding, never raised
     """
     everything = parser.logs()
-    if everything.hides(everything.commit_log.folder):
+    if everything.hides(everything.commit_log.folder) or (everything.hidden_log and at is not None):
         return _blind_plan(parser, everything)
     asked = _batches_asked(everything, parser.has_state, as_of, at, drop_plans)
     state = parser.state(asked.logs, check_contents)
@@ -185,6 +188,7 @@ def plan_of(
         tables=tables,
         asynchronous=logs.asynchronous,
         continuous=logs.continuous,
+        hidden=next(iter(logs.hidden), ""),
         hidden_log=logs.hidden_log,
         unread_plan=planned is not None and logs.ends(planned) is None,
         unread_start=planned is not None and planned > 0 and logs.ends(logs.before(planned)) is None,
@@ -206,8 +210,8 @@ def plan_of(
         stores=tuple(state.rows(judged.batch)),
         unjudged="; ".join(filter(None, (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts)))),
         lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
-        remove=() if stuck else parser.with_checksums(removed),
-        remove_folders=() if stuck else tuple(sorted(folders)),
+        remove=() if stuck or logs.hidden else parser.with_checksums(removed),
+        remove_folders=() if stuck or logs.hidden else tuple(sorted(folders)),
         removed_to=removed_to,
         state_bytes=judged.bytes,
         skips=any(fact.skips for fact in lasting),
@@ -215,12 +219,13 @@ def plan_of(
         begins=not fails and removed_to is None and sink.newest <= 0 and _begins(parser, logs, state),
         names_operators=names_states(asked.logs),
         plans_afresh=can_plan_afresh(logs),
+        version=str(spark_version(everything)),
         hidden_log=logs.hidden_log,
     )
 
 
 def _blind_plan(parser: OffersBatches, logs: MetadataLogs) -> BatchPlan:
-    """Return the plan of a query whose commits could not be listed: which batches are done is not known."""
+    """Return the plan of a query of which a log could not be listed: which batches it can go back to is not known."""
     return BatchPlan(
         query_id=logs.metadata.value if logs.metadata is not None else None,
         committed=-1,
@@ -230,7 +235,7 @@ def _blind_plan(parser: OffersBatches, logs: MetadataLogs) -> BatchPlan:
         sink=None,
         sink_has_planned=None,
         fails=False,
-        restart=f"{logs.commit_log.folder} could not be read, so the line is not known.",
+        restart=f"{logs.hidden_log} could not be read, so the line is not known.",
         notes=(),
         findings=sorted_findings(judge(logs)),
         inputs=parser.inputs(logs, None),
