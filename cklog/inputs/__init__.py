@@ -4,7 +4,7 @@
 * `tables`, `damage`: a table of records read by one scan; damage as findings
 * `trouble`: what could not be read at all, in every answer
 * `queues`: output queues
-* `batches`, `sink_files`: logs of micro-batches, folders of file sinks
+* `batches`, `stored_state`, `sink_files`: logs of micro-batches and the version that wrote them, state, file sinks
 * `snapshots`: snapshots of jobs and the files that they name
 * `partitions`, `record_batches`: partitions of a broker, and their batches as rows
 * `stores`: state stores and the offsets beside them

@@ -5,9 +5,11 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 
 - `plan`: what a restart does, put together of all the others
 - `line`: the answers of recovery-line, replay, verify and inspect
-- `judge`: offsets and commits against each other, and what stops a restart
+- `restart`: what a restart does, in plain sentences
+- `judge`: offsets and commits against each other, gaps in them, and what stops a restart
+- `facts`: what is wrong with a file, and what follows from it
+- `targets`: batches that the query can go back to
 - `offsets`: offsets as Spark writes them, and the ranges that a batch reads
-- `gaps`: batches that are missing between others, and asynchronous progress tracking
 - `repartitions`: offline repartition of the state
 - `connectors`: logs and files of sources
 - `positions`: files in which sources keep positions of their own

@@ -5,6 +5,7 @@ a restart reads `metadata`, offsets/o, offsets/o-1 (also if o = c) and commits/c
 cannot be read. Older ones it does not look at. With o > c+1 it runs batch o alone and never the batches
 between; with o < c it runs batch o again and stops when it commits. Where progress is tracked asynchronously, the plan
 before o that is here stands for offsets/o-1, and batch o reads on from there.
+Batches of which nothing is left between others are damage that stops nothing, or such progress tracking.
 """
 
 from __future__ import annotations
@@ -13,19 +14,18 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from cklog.inputs.batches import FileRead, MetadataLogs
+from cklog.inputs.batches import FileRead, LogListing, MetadataLogs, spark_version
 from cklog.inputs.offers import OffersBatches
-from cklog.inputs.spark_versions import spark_version
-from cklog.model.findings import Finding, Severity
+from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import UNREAD
-from cklog.model.wording import many
+from cklog.model.wording import first_few, many
 from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts, seen, sorted_findings
-from cklog.runs.batches.gaps import asynchronous_finding, gap_findings
 from cklog.runs.batches.offsets import kind_of, went_back
 from cklog.runs.batches.repartitions import repartition_of, told_of_unfinished, unfinished
 from cklog.runs.batches.targets import any_named, can_plan_afresh, names_states, or_go_back
 
 _COPY = "on a copy of the checkpoint"
+_EXAMPLES = 5
 _NEEDS_METADATA = (4, 2)
 _NEW_ID = (
     "An older Spark silently takes a new query id: a sink that drops batches by query id and number (Delta's txn for "
@@ -91,9 +91,9 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
         message = f"{folder}/{before} is missing. {_without_offsets(before, logs)}"
         yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{before}", message), stops=True)
     if logs.asynchronous:
-        yield Fact(asynchronous_finding(logs))
+        yield Fact(_asynchronous_finding(logs))
     else:
-        yield from map(Fact, gap_findings(logs.offset_log, logs.offsets, before))
+        yield from map(Fact, _gap_findings(logs.offset_log, logs.offsets, before))
     for n in logs.offset_log.orphans:
         if n > o:
             left = f"{folder}/.{n}.crc"
@@ -140,7 +140,7 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
         then = _without_commit(n, logs) if n == newest else "A restart does not read it."
         yield from flaw_facts(read, "error" if n == newest else "warning", then, n == newest)
     if not logs.asynchronous:
-        yield from map(Fact, gap_findings(logs.commit_log, logs.commits, newest))
+        yield from map(Fact, _gap_findings(logs.commit_log, logs.commits, newest))
     for n in logs.commit_log.orphans:
         if n > newest:
             left = f"{folder}/.{n}.crc"
@@ -262,3 +262,35 @@ def judge_empty(logs: MetadataLogs, has_state: bool) -> list[Fact]:
         "fails if there is state, else it reads all input again. Put both folders back from a backup."
     )
     return [Fact(file_finding("missing-batch-file", "error", path, message), stops=True)]
+
+
+def _asynchronous_finding(logs: MetadataLogs) -> Finding:
+    """Report logs that leave out the same batches. Read off Spark 4.3: nothing else in them says so."""
+    folder, line = logs.offset_log.folder, logs.committed
+    message = (
+        f"{folder} and {logs.commit_log.folder} leave out the same batches, {_named(_stretches(logs.offsets))}: the "
+        f"query tracks its progress asynchronously. A restart reads on from the end of batch {line}, under the numbers "
+        f"after it. Batches after {line} may have run, so that a sink may get their results again, in other batches. "
+        "Start the query with asyncProgressTrackingEnabled, as before: without it, it stops where a batch is left out."
+    )
+    return Finding("async-progress", "info", folder, message, where=(Where(folder),))
+
+
+def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterable[Finding]:
+    """Report missing files between others, but for `below` itself and above, which have findings of their own."""
+    missing = [(first, min(last, below - 1)) for first, last in _stretches(present) if first < below]
+    if missing:
+        verb = "is" if missing == [(missing[0][0], missing[0][0])] else "are"
+        which = f"{'batch' if verb == 'is' else 'batches'} {_named(missing)}"
+        path = f"{log.folder}/{missing[0][0]}"
+        message = f"{log.folder}: {which} {verb} missing between others. A restart reads none of it."
+        yield Finding("batch-gap", "warning", path, message, where=(Where(path),))
+
+
+def _stretches(present: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and the last batch of each gap between batches."""
+    return [(before + 1, after - 1) for before, after in pairwise(sorted(present)) if after > before + 1]
+
+
+def _named(stretches: list[tuple[int, int]]) -> str:
+    return first_few([str(a) if a == b else f"{a} to {b}" for a, b in stretches], _EXAMPLES)

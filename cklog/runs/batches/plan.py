@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cklog.inputs.batches import Batch, MetadataLogs
+from cklog.inputs.batches import Batch, MetadataLogs, spark_version
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import ChainName, PiecesRead
-from cklog.inputs.spark_versions import spark_version
 from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach

@@ -6,6 +6,7 @@ stores can go back is judged in `cklog.runs.batches.state_line`.
 - `versions`: the versions of all stores as of one line of batches, with the flaws of what was read
 - `of_batches`: how many partitions the state of each batch has
 - `listing`: which file is what
+- `schemas`: the schemas of keys and values
 - `required`: which stores an operator must have, with its metadata and without
 - `files`: whether a file can be read, from cheap to dear
 - `checksums`: what proves a file's bytes, Hadoop's checksums and Spark's own

@@ -12,9 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.batches import FileFlaw, MetadataLogs
+from cklog.inputs.batches import FileFlaw, MetadataLogs, spark_version
 from cklog.inputs.pieces import PIECES, ChainName
-from cklog.inputs.spark_versions import spark_version
 from cklog.inputs.stored_state import StateOperator, StateSchemaRow, StateStoreRow, TablesSeen
 from cklog.model.findings import InputUsed
 from cklog.parsers.codecs import hadoop_crc

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cklog.inputs.spark_versions import spark_version
+from cklog.inputs.batches import spark_version
 from cklog.parsers.spark.parser import SparkCheckpoint
 from tests.builders.spark import Memory
 from tests.reading.spark import said
