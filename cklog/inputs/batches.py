@@ -8,6 +8,7 @@ and the logs of file sources and file sinks list files. What follows from a flaw
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -173,6 +174,11 @@ class MetadataLogs:
     asynchronous: bool = False
     continuous: bool = False
     unseen: tuple[str, ...] = ()
+    _plans: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The batches in `offsets`, in order."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_plans", tuple(sorted(self.offsets)))
 
     def hides(self, path: str) -> str:
         """Return what could not be listed and is a path, or holds it; "" where all that is there was seen."""
@@ -193,14 +199,14 @@ class MetadataLogs:
         return self.hides(self.commit_log.folder) or self.hides(self.offset_log.folder)
 
     def before(self, batch: int) -> int:
-        """Return the batch whose plan says where another starts: the one before, or the one before that is here."""
-        found = (n for n in self.offsets if n < batch) if self.asynchronous else ()
-        return max(found, default=batch - 1)
+        """Return the batch whose plan says where another starts: the one before, or the newest planned one before."""
+        place = bisect_left(self._plans, batch) if self.asynchronous else 0
+        return self._plans[place - 1] if place else batch - 1
 
     @property
     def planned(self) -> int:
         """The newest planned batch, -1 for none; its file may be damaged."""
-        return max(self.offsets, default=-1)
+        return self._plans[-1] if self._plans else -1
 
     @property
     def committed(self) -> int:
@@ -228,7 +234,7 @@ class MetadataLogs:
     @property
     def newest_plan(self) -> BatchOffsets | None:
         """The newest plan that can be read, None if there is none."""
-        return next((read.value for _, read in sorted(self.offsets.items(), reverse=True) if read.value), None)
+        return next((read.value for n in reversed(self._plans) if (read := self.offsets[n]).value), None)
 
     def ends(self, batch: int) -> dict[str, Any] | None:
         """Return the end offset of each source in a batch, None if unknown."""
