@@ -63,12 +63,13 @@ class PartitionLogs:
         NotFound : a name that is not there
         """
         folders = {folder.name: folder for folder in self.layout.folders}
-        wanted = list(folders) if names is None else sorted(set(names))
-        missing = [name for name in wanted if name not in folders]
+        wanted = folders.keys() if names is None else set(names)
+        missing = sorted(wanted - folders.keys())
         if missing:
             raise NotFound(f"{', '.join(missing)}: no such partition", f"there are {', '.join(folders) or 'none'}")
-        self._read_folders([folders[name] for name in wanted if name not in self._read])
-        return {name: self._read[name] for name in folders if name in set(wanted)}
+        here = [name for name in folders if name in wanted]
+        self._read_folders([folders[name] for name in here if name not in self._read])
+        return {name: self._read[name] for name in here}
 
     def counts(self, ranges: Sequence[Range]) -> list[RangeCount]:
         """Return what each range holds, in the order asked.

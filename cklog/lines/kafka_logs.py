@@ -6,6 +6,7 @@ A source named after a topic's partition is that partition; a channel is one if 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
 from cklog.lines.topics import ReadLog, topics_beside, with_unchecked_topics
-from cklog.lines.unchecked import range_subject
+from cklog.lines.unchecked import range_names
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange, SourceOffset
@@ -113,17 +114,26 @@ def _runs_with_counts(
     line: RecoveryLine, asked: Sequence[_AskedRange], counts: Sequence[RangeCount]
 ) -> tuple[RunAction, ...]:
     """Return the runs with what their sources read again, as the logs count it."""
+    alone = len(line.runs) == 1
+    sources = Counter("" if alone else s.job for s in line.sources)
+    counted: dict[str, list[RangeCount]] = {}
+    open_ended: dict[str, list[RangeCount]] = {}
+    for a, count in zip(asked, counts, strict=True):
+        if a.channel is None:
+            job = "" if alone else a.job
+            counted.setdefault(job, []).append(count)
+            if a.end is None:
+                open_ended.setdefault(job, []).append(count)
     found = []
     for run in line.runs:
-        mine = [i for i, a in enumerate(asked) if a.channel is None and (len(line.runs) == 1 or a.job == run.run)]
-        sources = [s for s in line.sources if len(line.runs) == 1 or s.job == run.run]
-        whole = bool(mine) and len(mine) == len(sources)
+        job = "" if alone else run.run
+        again, mine = open_ended.get(job, []), counted.get(job, [])
         found.append(
             replace(
                 run,
-                read_again=run.read_again + sum(counts[i].data for i in mine if asked[i].end is None),
-                read_again_bytes=run.read_again_bytes + sum(counts[i].data_bytes for i in mine if asked[i].end is None),
-                reads_more=run.reads_more and not whole,
+                read_again=run.read_again + sum(count.data for count in again),
+                read_again_bytes=run.read_again_bytes + sum(count.data_bytes for count in again),
+                reads_more=run.reads_more and not (mine and len(mine) == sources[job]),
             )
         )
     return tuple(found)
@@ -143,11 +153,10 @@ def _ranges_of_channels(line: RecoveryLine, bindings: Bindings, known: set[str])
 
 def _ranges_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_AskedRange]:
     """Yield the ranges of sources that are one of the `known` partitions."""
+    name = range_names(line)
     for s, partition, start in _logs_of_sources(line, bindings, known):
         end = s.replay_to if isinstance(s.replay_to, int) else None
-        yield _AskedRange(
-            subject=range_subject(line, s), partition=partition, start=start, end=end, channel=None, job=s.job
-        )
+        yield _AskedRange(subject=name(s), partition=partition, start=start, end=end, channel=None, job=s.job)
 
 
 def _logs_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[ReadLog]:

@@ -8,6 +8,7 @@ flight may have holes: messages that had overtaken others (`cklog.history.delive
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -165,19 +166,19 @@ def replay_rows(
     stored : what checkpoints of the line hold, by channel; a range that they hold whole is there, log or no log
     unread : a part of the logs is damaged or cannot be read: what is missing may be in it
     """
-    held = _islands_by_channel(islands)
+    held = None if islands is None else logged_messages(islands)
     rows, findings, missing = [], [], dict[str, Spans]()
     for k, name in enumerate(channels):
-        pieces, after = held.get(name, ([], 0))
-        sent, known = int(ranges.end[k]), max(int(ranges.known[k]), after)
+        logged = None if held is None else held.get(name, NOTHING_LOGGED)
+        sent, known = int(ranges.end[k]), max(int(ranges.known[k]), logged.after if logged else 0)
         again = (sent, known) if known > sent else (None, None)
         for start, end in ranges.of(k):
             own = [piece for piece in stored.get(name, ()) if piece.start < end and piece.end > start]
             if own and not _missing_spans(start, end, 0, own):
                 row, gaps, found = _range_in_log(name, start, end, own, None, unread)
             else:
-                logged = pieces if islands is not None else None
-                row, gaps, found = _range_in_log(name, start, end, logged, retained.get(name), unread)
+                pieces = None if logged is None else logged.inside(start, end)
+                row, gaps, found = _range_in_log(name, start, end, pieces, retained.get(name), unread)
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
             missing.setdefault(name, []).extend(gaps)
             findings += found
@@ -186,16 +187,24 @@ def replay_rows(
 
 
 def first_missing(
-    channels: tuple[str, ...], ranges: Ranges, islands: pa.Table | None, retained: Mapping[str, int]
+    channels: tuple[str, ...],
+    ranges: Ranges,
+    held: Mapping[str, LoggedMessages] | None,
+    retained: Mapping[str, int],
 ) -> Ints:
-    """Return the first message in flight on each channel that is gone, -1: none is; arguments as in `replay_rows`."""
-    held = _islands_by_channel(islands)
+    """Return the first message in flight on each channel that is gone, -1: none is; see `replay_rows`.
+
+    `held` : what the channel logs hold, as `logged_messages` returns it; None: there are no logs
+    """
     found = np.full(len(channels), -1)
     for k, name in enumerate(channels):
-        pieces = held.get(name, ([], 0))[0] if islands is not None else None
-        spans = [(start, end) for start, end in ranges.of(k) if start < end]
-        gaps = [gap for start, end in spans for gap in _missing_in(start, end, retained.get(name, 0), pieces)]
-        found[k] = gaps[0][0] if gaps else -1
+        logged = None if held is None else held.get(name, NOTHING_LOGGED)
+        for start, end in ranges.of(k):
+            inside = None if logged is None else logged.inside(start, end)
+            gaps = _missing_spans(start, end, retained.get(name, 0), inside) if start < end else []
+            if gaps:
+                found[k] = gaps[0][0]
+                break
     return found
 
 
@@ -217,13 +226,14 @@ def _range_in_log(
 ) -> tuple[ReplayRange, Spans, list[Finding]]:
     """Return what the log holds of one range of channel `name`, what it does not, and findings on that.
 
-    `pieces` None: there is no log; `low` None: the manifest does not say from which number on messages are kept.
+    `pieces` are those in the range, None: there is no log; `low` None: the manifest does not say from which number on
+    messages are kept.
     """
-    inside = [piece for piece in pieces or [] if piece.start < end and piece.end > start]
+    inside = pieces or []
     if start == end:
         gaps, count, size = [], 0, 0
     else:
-        gaps = _missing_in(start, end, low or 0, pieces)
+        gaps = _missing_spans(start, end, low or 0, pieces)
         count = sum(_count_inside(piece, start, end, low or 0) for piece in inside)
         size = sum(piece.bytes for piece in inside)
     findings = [_retention_hole(name, gap, start, end, unread and gap[1] > (low or 0)) for gap in gaps]
@@ -246,28 +256,38 @@ def _range_in_log(
     return row, gaps, findings
 
 
-def _islands_by_channel(islands: pa.Table | None) -> dict[str, tuple[list[StoredRange], int]]:
-    """Return, by channel, the islands in its range in order, and the end of what its log holds after the range."""
-    held: dict[str, tuple[list[StoredRange], int]] = {}
-    for row in islands.to_pylist() if islands is not None else []:
-        inside, after = held.get(row["channel"], ([], 0))
+class LoggedMessages(NamedTuple):
+    """What the log of a channel holds: disjoint pieces in its range, in order; `after`: the end of what comes later."""
+
+    pieces: list[StoredRange]
+    after: int
+
+    def inside(self, start: int, end: int) -> list[StoredRange]:
+        """Return the pieces that overlap [start, end)."""
+        first = bisect_right(self.pieces, start, key=lambda piece: piece.end)
+        return self.pieces[first : bisect_left(self.pieces, end, lo=first, key=lambda piece: piece.start)]
+
+
+NOTHING_LOGGED = LoggedMessages([], 0)
+
+
+def logged_messages(islands: pa.Table) -> dict[str, LoggedMessages]:
+    """Return what the log of each channel holds, from the reduced scan of the logs."""
+    pieces: dict[str, list[StoredRange]] = {}
+    after: dict[str, int] = {}
+    for row in islands.to_pylist():
+        name = row["channel"]
         if row["zone"] == "range":
-            inside = [*inside, StoredRange(row["from"], row["to"], row["rows"], row["bytes"])]
+            pieces.setdefault(name, []).append(StoredRange(row["from"], row["to"], row["rows"], row["bytes"]))
         else:
-            after = max(after, row["to"])
-        held[row["channel"]] = inside, after
-    return {name: (sorted(inside), after) for name, (inside, after) in held.items()}
+            after[name] = max(after.get(name, 0), row["to"])
+    names = pieces.keys() | after.keys()
+    return {name: LoggedMessages(sorted(pieces.get(name, [])), after.get(name, 0)) for name in names}
 
 
 def _count_inside(piece: StoredRange, start: int, end: int, low: int) -> int:
     """Count the messages of a piece in [start, end) from `low` on."""
     return max(0, min(piece.end, end) - max(piece.start, start, low))
-
-
-def _missing_in(start: int, end: int, low: int, pieces: list[StoredRange] | None) -> Spans:
-    """Return the parts of [start, end) that are in none of the pieces of a log, which need not lie in it."""
-    inside = [piece for piece in pieces or [] if piece.start < end and piece.end > start]
-    return _missing_spans(start, end, low, inside if pieces is not None else None)
 
 
 def _missing_spans(start: int, end: int, low: int, inside: list[StoredRange] | None) -> Spans:

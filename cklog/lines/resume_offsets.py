@@ -40,9 +40,10 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
     """
     if not line.sources:
         raise NothingToWrite("there is no source offset to export: the line has no source")
-    chosen = [s for s in line.sources if operator in ("", s.operator, line.reader(s))]
+    name = line.reader_names()
+    chosen = [s for s in line.sources if operator in ("", s.operator, name(s))]
     if not chosen:
-        readers = ", ".join(sorted({line.reader(s) for s in line.sources}))
+        readers = ", ".join(sorted({name(s) for s in line.sources}))
         raise UsageError("there is no source offset to export", f"operators that read a source: {readers}")
     found: dict[tuple[str, int], ResumeOffset] = {}
     reader: dict[tuple[str, int], SourceOffset] = {}  # the last one seen of each partition
@@ -148,4 +149,4 @@ def _kafka_offset(source: str, offset: Any) -> int:
 
 
 def _reader_words(line: RecoveryLine, source: SourceOffset) -> str:
-    return f"{source.offset} for {line.reader(source)}/{source.subtask}"
+    return f"{source.offset} for {line.reader_names()(source)}/{source.subtask}"

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from cklog.inputs.partitions import Folder
 from cklog.kafka_logs.identity import recreated_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.lines.unchecked import range_subject
+from cklog.lines.unchecked import range_names
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine, SourceOffset
@@ -45,36 +46,37 @@ def topics_beside(
     written : when the files of a job's checkpoint were last written, where nothing else tells when it was taken
     """
     findings: list[Finding] = []
-    unchecked: dict[str, list[Unchecked]] = {}
+    unchecked: dict[str, dict[Unchecked, None]] = {}
+    subject, taken_at = range_names(line), _checkpoint_times(line)
     partitions = logs.partitions({one.partition for one in read}) if read else {}
     for source, name, offset in read:
-        p, taken = partitions[name], _taken(line, source)
+        p, taken = partitions[name], taken_at.get((source.operator, source.subtask, source.job))
         stored = written.get(source.job) if taken is None else taken
-        found = recreated_findings(range_subject(line, source), p, offset, stored)
+        found = recreated_findings(subject(source), p, offset, stored)
         findings += found
         if taken is None and not found and offset > p.log_start:
             topic = p.folder.topic
             claim = f"topic {topic} is still the one that the line read, and was not deleted and created again"
-            unchecked.setdefault(source.job, []).append(Unchecked("topic", topic, claim))
+            unchecked.setdefault(source.job, {})[Unchecked("topic", topic, claim)] = None
     unheld = _unheld(logs, read)
     findings += _unheld_findings(unheld)
-    return TopicsBeside(findings, {job: list(dict.fromkeys(rows)) for job, rows in unchecked.items()}, unheld)
+    return TopicsBeside(findings, {job: [*rows] for job, rows in unchecked.items()}, unheld)
 
 
 def with_unchecked_topics(runs: Sequence[RunAction], unchecked: Mapping[str, list[Unchecked]]) -> tuple[RunAction, ...]:
     """Return runs that say of which topics nothing shows that they are still the same."""
-    alone = len(runs) == 1
-    own = {run.run: [row for job, rows in unchecked.items() if alone or job == run.run for row in rows] for run in runs}
-    return tuple(replace(run, unchecked=(*run.unchecked, *own[run.run])) for run in runs)
+    if len(runs) == 1:
+        unchecked = {runs[0].run: [row for rows in unchecked.values() for row in rows]}
+    return tuple(replace(run, unchecked=(*run.unchecked, *unchecked.get(run.run, ()))) for run in runs)
 
 
-def _taken(line: RecoveryLine, source: SourceOffset) -> int | None:
-    """When the checkpoint was taken that a source resumes from, in ms since 1970; None: nothing says."""
-    for entry in line.line:
-        same = (entry.operator, entry.subtask, entry.job) == (source.operator, source.subtask, source.job)
-        if same and entry.state == "stored" and entry.time is not None and entry.time >= _EARLIEST_TIME:
-            return entry.time
-    return None
+def _checkpoint_times(line: RecoveryLine) -> dict[tuple[str, int, str], int]:
+    """Return when stored checkpoints were taken, in ms since 1970, by operator, subtask and job; known times only."""
+    return {
+        (entry.operator, entry.subtask, entry.job): entry.time
+        for entry in line.line
+        if entry.state == "stored" and entry.time is not None and entry.time >= _EARLIEST_TIME
+    }
 
 
 def _unheld(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]]:
@@ -82,11 +84,14 @@ def _unheld(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]
     held: dict[tuple[str, str], set[str]] = {}
     for source, name, _ in read:
         held.setdefault((source.job, name.rpartition("-")[0]), set()).add(name)
+    folders: dict[str, list[Folder]] = {}
+    for folder in logs.layout.folders:
+        folders.setdefault(folder.topic, []).append(folder)
     new = [
         (job, folder)
         for (job, topic), names in held.items()
-        for folder in logs.layout.folders
-        if folder.topic == topic and folder.name not in names
+        for folder in folders.get(topic, ())
+        if folder.name not in names
     ]
     found = logs.partitions({folder.name for _, folder in new}) if new else {}
     return [
@@ -98,8 +103,10 @@ def _unheld(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]
 def _unheld_findings(rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
     """Say of each topic which partitions have no position, and what becomes of them."""
     found = []
-    for job, topic in dict.fromkeys((row["job"], row["topic"]) for row in rows):
-        mine = [row for row in rows if (row["job"], row["topic"]) == (job, topic)]
+    by_topic: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_topic.setdefault((row["job"], row["topic"]), []).append(row)
+    for (job, topic), mine in by_topic.items():
         names = [f"{topic}-{row['partition']}" for row in mine]
         records = sum(row["records"] for row in mine)
         message = (

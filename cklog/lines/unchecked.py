@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,10 @@ from cklog.model.verdict import Draft, is_about
 from cklog.model.wording import numbered
 
 
-def range_subject(line: RecoveryLine, source: SourceOffset) -> str:
-    """Return the name of a source's range among the ranges that were compared with Kafka logs."""
-    return f"{source.source} ({line.reader(source)}/{source.subtask})"
+def range_names(line: RecoveryLine) -> Callable[[SourceOffset], str]:
+    """Return a function that names a source's range among the ranges that were compared with Kafka logs."""
+    reader = line.reader_names()
+    return lambda source: f"{source.source} ({reader(source)}/{source.subtask})"
 
 
 def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool, tables: bool) -> Draft[RecoveryLine]:
@@ -34,13 +35,15 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     read_tables = {row["of"]: row["table"] for row in line.details.get("source_tables", ())}
     names_sinks = len(question.sinks) > len({*read_tables.values()})
     given = ("--check-contents",) if question.check_contents else ()
-    runs = []
+    name, runs = range_names(line), []
+    by_job: dict[str, list[SourceOffset]] = {}
+    for source in line.sources:
+        by_job.setdefault(line.runs[0].run if alone else source.job, []).append(source)
     for run in line.runs:
         rows = list(run.unchecked)
         if sources:
-            mine = [s for s in line.sources if alone or s.job == run.run]
-            left = [s for s in mine if range_subject(line, s) not in compared and s.source not in read_tables]
-            rows += _of_sources(line, left, begins)
+            left = [s for s in by_job.get(run.run, ()) if name(s) not in compared and s.source not in read_tables]
+            rows += _of_sources((s, name(s) in begins) for s in left)
         if alone:
             rows += _of_logs(line)
         has_log = bool(line.details.get("sink"))  # Spark's file sink has one of its own, which was read
@@ -53,9 +56,9 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     return replace(found, result=replace(line, runs=tuple(runs), details=details))
 
 
-def _of_sources(line: RecoveryLine, sources: list[SourceOffset], begins: Container[str]) -> Iterator[Unchecked]:
-    """Yield the positions of sources; of those in `begins` an option tells where their logs begin."""
-    for source in sources:
+def _of_sources(sources: Iterable[tuple[SourceOffset, bool]]) -> Iterator[Unchecked]:
+    """Yield the positions of sources; with each source, whether `--source-from` can name the start of its log."""
+    for source, database in sources:
         name, offset = source.source, source.offset
         if offset == UNREAD_POSITION:
             claim = f"source {name} still has its position, which cklog cannot read"
@@ -73,7 +76,7 @@ def _of_sources(line: RecoveryLine, sources: list[SourceOffset], begins: Contain
         else:
             claim = f"source {name} still has {'offset' if is_integer(offset) else 'position'} {_short(offset)}"
         known = offset is None or is_integer(offset)
-        option = "--source-from NAME=POSITION" if range_subject(line, source) in begins else None
+        option = "--source-from NAME=POSITION" if database else None
         yield Unchecked("source", name, claim, _logs_option(name) if known else option)
 
 

@@ -98,9 +98,9 @@ def line_steps(line: RecoveryLine) -> list[str]:
     own = line.details.get("headline")  # of kinds of run that are not restored subtask by subtask
     entries = () if own else line.line
     restored = [f"{e.operator}/{e.subtask}={_checkpoint_word(e)}" for e in entries if e.state != "current"]
-    readers = Counter(s.source for s in line.sources)
+    readers, reader = Counter(s.source for s in line.sources), line.reader_names()
     resumed = [
-        f"{s.source} at {_offset_word(s.offset)}" + (f" ({line.reader(s)})" if readers[s.source] > 1 else "")
+        f"{s.source} at {_offset_word(s.offset)}" + (f" ({reader(s)})" if readers[s.source] > 1 else "")
         for s in line.sources
     ]
     replayed = [f"{c.channel} {c.replay_from} to {c.replay_to}" for c in line.channels if c.replay_to > c.replay_from]
@@ -188,12 +188,13 @@ def _resent_section(channels: list[ReplayRange]) -> Section:
 
 
 def _sources_section(line: RecoveryLine) -> Section:
+    reader = line.reader_names()
     rows = [
         (
             s.source,
             _offset_word(s.offset),
             "-" if s.replay_to is None else _offset_word(s.replay_to),
-            f"{line.reader(s)}/{s.subtask}",
+            f"{reader(s)}/{s.subtask}",
         )
         for s in line.sources
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -119,10 +120,10 @@ class RecoveryLine:
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
 
-    def reader(self, source: SourceOffset) -> str:
-        """Return who reads a source: its operator, with the first digits of its job where there are several."""
+    def reader_names(self) -> Callable[[SourceOffset], str]:
+        """Return a function that names a source's reader: its operator, after 8 digits of its job if jobs differ."""
         several = len({one.job for one in self.sources}) > 1
-        return f"{source.job[:8]}:{source.operator}" if several else source.operator
+        return lambda source: f"{source.job[:8]}:{source.operator}" if several else source.operator
 
 
 @dataclass(frozen=True, slots=True)

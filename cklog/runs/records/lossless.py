@@ -16,7 +16,14 @@ from cklog.arrays.types import Ints
 from cklog.history.history import History
 from cklog.lines.entries import protocol_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
-from cklog.lines.replay_ranges import Ranges, first_missing, first_retained, ranges_of, sources_of
+from cklog.lines.replay_ranges import (
+    Ranges,
+    first_missing,
+    first_retained,
+    logged_messages,
+    ranges_of,
+    sources_of,
+)
 from cklog.model.question import Question
 from cklog.model.verdict import HIDING
 from cklog.model.wording import many
@@ -41,8 +48,9 @@ def with_lossless(reader: RecordReader, planned: Planned, question: Question) ->
     if any(finding.id in HIDING for finding in findings):
         return planned
     retained = first_retained(reader.tables.manifest)
+    held = None if logs is None else logged_messages(logs)
     found, lowered = lossless_line(
-        history, planned.line, lambda line: first_missing(history.channels, _ranges(planned, line), logs, retained)
+        history, planned.line, lambda line: first_missing(history.channels, _ranges(planned, line), held, retained)
     )
     if found is None or not (history.label_of(found) > 0).any():
         return planned

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cklog.inputs.offers import OffersSnapshots
-from cklog.lines.unchecked import range_subject
+from cklog.lines.unchecked import range_names
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine, SourceOffset
 from cklog.model.verdict import Draft
@@ -48,14 +48,15 @@ def with_positions(
     NotFound : there is no such source
     """
     found = list(_resuming(parser, plan))
-    starts = by_name("--source-from", told, {name for one in found for name in one.names})
+    starts = by_name("--source-from", told, {each for one in found for each in one.names})
     if not found:
         return draft
     line, rows, findings = draft.result, [], []
+    name = range_names(line)
     for one in found:
-        begins = next((starts[name] for name in one.names if name in starts), None)
+        begins = next((starts[each] for each in one.names if each in starts), None)
         held = None if begins is None else retained(one.position, begins)
-        subject = range_subject(line, one.source)
+        subject = name(one.source)
         rows.append({"of": subject, "begins": begins, "held": None if held is None else held.held})
         if held is not None and held.held is not True:
             findings.append(_finding(one, subject, held))
