@@ -19,6 +19,7 @@ from typing import Any
 
 from cklog.budgets import budgets, inflated_of, over
 from cklog.parsers.codecs.decompression import DecompressionError, ExcessOutput, inflate
+from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -170,15 +171,11 @@ class _Decoder:
 
     def long(self) -> int:
         """Return the next whole number."""
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if value >> 64 or (shift > 63 and byte & 0x80):
-                raise NotAvro(f"the number that goes on at byte {self.at} has more than 64 bits")
-            if not byte & 0x80:
-                return (value >> 1) ^ -(value & 1)
+        try:
+            value, self.at = unsigned_varint(self._data, self.at, 64)
+        except BadVarint as reason:
+            raise NotAvro(f"{reason} at byte {self.at}") from None
+        return (value >> 1) ^ -(value & 1)
 
     def short(self) -> int:
         """Return the next whole number, which has 32 bits."""

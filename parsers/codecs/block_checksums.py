@@ -14,6 +14,7 @@ import xxhash
 
 from cklog.budgets import over
 from cklog.parsers.codecs.decompression import decompress
+from cklog.parsers.codecs.varints import unsigned_varint
 
 _MASK = (1 << 32) - 1
 _CRC_DELTA = 0xA282EAD8
@@ -71,11 +72,5 @@ def _plain_length(block: bytes, compression: int, version: int) -> tuple[int, in
     """Return how long a compressed block is when it is plain, and where its packed bytes begin."""
     if compression != _SNAPPY and version < _PLAIN_LENGTH_FROM:
         raise ValueError(f"a block of table version {version}")
-    value = shift = i = 0
-    while i < len(block) and shift < 64:
-        value |= (block[i] & 127) << shift
-        i += 1
-        if block[i - 1] < 128:
-            return value, 0 if compression == _SNAPPY else i
-        shift += 7
-    raise ValueError("no length")
+    length, end = unsigned_varint(block, 0, 64)
+    return length, 0 if compression == _SNAPPY else end

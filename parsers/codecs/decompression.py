@@ -26,6 +26,7 @@ import pyarrow as pa
 from cklog.arrays.loops import Loop
 from cklog.arrays.types import Bytes
 from cklog.errors import first_line
+from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
 
 _RAW_WINDOW, _GZIP_OR_ZLIB_WINDOW = -15, 47
 """What zlib is told of a stream: no header at all, or the header of gzip or of zlib, which it finds by itself."""
@@ -174,15 +175,10 @@ def snappy_size(packed: Any) -> int:
     ------
     DecompressionError : there is no such number
     """
-    value = shift = 0
-    for byte in memoryview(packed)[:5]:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            if value >> _SNAPPY_LENGTH_BITS:
-                break
-            return value
-    raise DecompressionError("snappy: the block does not begin with its length")
+    try:
+        return unsigned_varint(memoryview(packed), 0, _SNAPPY_LENGTH_BITS)[0]
+    except BadVarint:
+        raise DecompressionError("snappy: the block does not begin with its length") from None
 
 
 def _lz4_frame(packed: Any, size: int) -> bytes:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cklog.parsers.codecs.byte_stream import ByteStream
-from cklog.parsers.codecs.decompression import DecompressionError, decompress
+from cklog.parsers.codecs.decompression import DecompressionError, decompress, snappy_size
 
 MAGIC = b"\x82SNAPPY\0"
 _HEADER_BYTES = 16  # with two version numbers that no reader looks at
-_LENGTH_BYTES = 5
 _MOST_PER_BYTE = 22
 """A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
 
@@ -43,35 +42,31 @@ def unframed(stream: ByteStream, limit: int) -> Iterator[bytes]:
     stream.take(_HEADER_BYTES)
     while head := stream.take(4):
         at, size = stream.at - len(head), int.from_bytes(head, "big")
-        block = stream.take(size)
-        if len(block) < size or len(head) < 4:
+        taken = min(size, _packed_bytes(limit))
+        block = stream.take(taken)
+        if len(block) < taken or len(head) < 4:
             raise BadSnappy(f"a snappy block of {size} bytes where {len(block)} are left", at)
+        if taken < size:
+            raise SnappyOverLimit
         try:
             yield decompress_block(block, limit)
         except BadSnappy as bad:
             raise BadSnappy(str(bad), at) from None
 
 
+def _packed_bytes(plain: int) -> int:
+    """Return how long a block of some plain bytes is at most: the bound that every writer allocates."""
+    return 32 + plain + plain // 6
+
+
 def decompress_block(block: bytes, limit: int) -> bytes:
     """Decompress one block, which begins with the number of its plain bytes: a varint of at most 5 bytes."""
-    size, at = _length(block)
-    if size > _MOST_PER_BYTE * (len(block) - at):
-        raise BadSnappy(f"a snappy block of {len(block)} bytes that claims to hold {size}")
-    if size > limit:
-        raise SnappyOverLimit
     try:
+        size = snappy_size(block)
+        if size > _MOST_PER_BYTE * len(block):
+            raise BadSnappy(f"a snappy block of {len(block)} bytes that claims to hold {size}")
+        if size > limit:
+            raise SnappyOverLimit
         return decompress("snappy", block, size)
     except DecompressionError as error:
         raise BadSnappy(str(error)) from None
-
-
-def _length(block: bytes) -> tuple[int, int]:
-    """Return the number of a block's plain bytes, and where that number ends."""
-    size = 0
-    for i, byte in enumerate(block[:_LENGTH_BYTES]):
-        size |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            if size >> 32:
-                break
-            return size, i + 1
-    raise BadSnappy("a snappy block without a length that has an end and 32 bits")

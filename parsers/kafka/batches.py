@@ -26,8 +26,9 @@ import crc32c
 
 from cklog.budgets import BATCH_BYTES, MARKER_BYTES
 from cklog.model.wording import many
+from cklog.parsers.codecs.varints import BadVarint
 from cklog.parsers.kafka.payloads import BadBatch, Budget
-from cklog.parsers.kafka.varints import BadVarint, varint
+from cklog.parsers.kafka.varints import varint
 
 HEADER = struct.Struct(
     ">q"  # baseOffset

@@ -24,10 +24,11 @@ import pyarrow.compute as pc
 
 from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import Bytes, Ints, Mask
+from cklog.parsers.codecs.varints import BadVarint
 from cklog.parsers.kafka.batches import Header, headers_at, records
 from cklog.parsers.kafka.joined import ARRAYS, Fault, HeaderAndBytes, JoinedPayloads, join_payloads
 from cklog.parsers.kafka.payloads import BadBatch, Budget
-from cklog.parsers.kafka.varints import BadVarint, varint, varints
+from cklog.parsers.kafka.varints import varint, varints
 
 _SIDE_BY_SIDE = 32
 """Fewer batches than these are followed one by one: a step costs as much for one as for a hundred."""

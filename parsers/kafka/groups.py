@@ -28,12 +28,12 @@ from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.partitions import COMMITS
 from cklog.model.wording import numbered
+from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode_parts
 from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
 from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import Segment
-from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 from cklog.parsers.tables.records import PSEUDO
 
 TOPIC = "__consumer_offsets"

@@ -9,37 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from cklog.arrays.types import Bytes, Ints, Mask
+from cklog.parsers.codecs.varints import unsigned_varint
 
 _ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], np.int64)
 """The number that a zig-zag varint of one byte is."""
-
-
-class BadVarint(Exception):
-    """Why bytes are no varint."""
-
-
-def unsigned_varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """Decode the varint of at most `bits` at byte `at`; return the number, and where it ends.
-
-    >>> unsigned_varint(bytes([0xac, 0x02]), 0)
-    (300, 2)
-
-    Raises
-    ------
-    BadVarint : the bytes end inside it, or it is larger
-    """
-    number, shift = 0, 0
-    for byte in data[at : at + (bits + 6) // 7]:
-        at += 1
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            if number >> bits:
-                break
-            return number, at
-    if shift < bits:
-        raise BadVarint("a number that is cut short")
-    raise BadVarint(f"a number beyond {bits} bits")
 
 
 def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:

@@ -64,7 +64,7 @@ REFUSED = [
     (batch(0, [], count=1, codec="zstd", payload=b"x" * 20), "zstd"),
     (batch(0, [], count=1, codec="lz4", payload=kb.compressed(b"x" * 99, "lz4")[:-5]), "Truncated"),
     (batch(0, [], count=1, codec="snappy", payload=b"\xff\xff\xff\x7f" + b"x" * 9), "claims to hold"),
-    (batch(0, [], count=1, codec="snappy", payload=b""), "without a length"),
+    (batch(0, [], count=1, codec="snappy", payload=b""), "does not begin with its length"),
     (batch(0, [], count=1, codec="xerial", payload=kb.compressed(b"x" * 99, "xerial")[:-1]), "snappy block of"),
 ]
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tests.builders.kafka as kb
-from cklog.parsers.kafka.varints import BadVarint, unsigned_varint, varint, varints
+from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
+from cklog.parsers.kafka.varints import varint, varints
 
 
 @pytest.mark.parametrize(
