@@ -166,27 +166,20 @@ class SnapshotLine:
         return group.job or self._parser.job_id(group.job)
 
     def _entry(self, group: Candidates, judged: JudgedSnapshot | None) -> LineEntry:
-        if judged is None:
-            return LineEntry(
-                operator=self._label(group),
-                subtask=0,
-                checkpoint=None,
-                time=None,
-                uri=None,
-                rolled_back=True,
-                state="initial",
-                job=self._parser.job_id(group.job),
-            )
-        return LineEntry(
+        initial = LineEntry(
             operator=self._label(group),
             subtask=0,
-            checkpoint=judged.id,
+            checkpoint=None,
             time=None,
-            uri=self._where(judged),
-            rolled_back=judged is not newest_with_metadata(group),
-            state="stored",
+            uri=None,
+            rolled_back=True,
+            state="initial",
             job=self._parser.job_id(group.job),
         )
+        if judged is None:
+            return initial
+        back = judged is not newest_with_metadata(group)
+        return replace(initial, checkpoint=judged.id, uri=self._where(judged), rolled_back=back, state="stored")
 
     def _past(self, group: Candidates, judged: JudgedSnapshot | None) -> list[CheckpointId]:
         """Snapshots with metadata that are newer than what is restored."""
@@ -331,14 +324,9 @@ def verify_snapshots(
         group = job_named(parser, plan.groups, name)
         judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
         checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
-    refuted = [c for c in checks if c.holds is False]
     about = {name_of(j) for group in plan.groups for j in group.snapshots if j.id in line.values()}
     seen = [f for f in plan.findings if f.id in _OF_CONTENTS and (f.subject in about or f.severity == "info")]
-    findings = seen + [
-        Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
-        for c in refuted
-    ]
-    result = verification(checks)
+    result, findings = verification(checks), [*seen, *_refuted(checks)]
     return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
 
 
@@ -358,13 +346,15 @@ def audit_snapshots(
         checks += _checks(name, number, judged, replace(group, snapshots=tuple(there)), best, maximal=True)
         entries.append(entry_of(name, number, best.id if best is not None else None, none_is_oldest=True))
     result = audit_of(checks, (), entries)
-    refuted = [
-        Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
-        for c in checks
-        if c.holds is False
-    ]
-    findings = [*plan.findings, *refuted]
+    findings = [*plan.findings, *_refuted(checks)]
     return Draft("verify-restored", result, findings, plan.survey.inputs, indeterminate=result.undecided)
+
+
+def _refuted(checks: Sequence[Check]) -> list[Finding]:
+    """Return a finding for each check that a snapshot fails."""
+    ids = {"restorable": "not-restorable"}
+    failed = [c for c in checks if c.holds is False]
+    return [Finding(ids.get(c.check, "not-maximal"), "error", c.check, c.because) for c in failed]
 
 
 def restored_in(parser: OffersSnapshots, log: str) -> Restored:
