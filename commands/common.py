@@ -262,12 +262,12 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
     warned = any(f.severity == "warning" for f in found.findings) or (many and any(row.warnings for row in many.runs))
     doubtful = fail_on == FailOn.warning and warned
     older = fail_on == FailOn.older and isinstance(result, Acted) and result.action != "restart"
-    if fail_on == FailOn.unchecked and found.exit_code == 0 and rests_on_unchecked(result):
+    if fail_on == FailOn.unchecked and found.exit_code == 0 and _has_unchecked(result):
         return 5
     return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
 
 
-def rests_on_unchecked(result: object) -> bool:
+def _has_unchecked(result: object) -> bool:
     """Return whether an action in a result takes something for granted that nothing was compared with."""
     return any(getattr(one, "unchecked", ()) for one in (result, *getattr(result, "runs", ())))
 

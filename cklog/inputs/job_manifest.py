@@ -7,7 +7,7 @@ from typing import Any
 
 from cklog.budgets import check_json, reading
 from cklog.errors import CorruptInput
-from cklog.inputs.member_names import damaged_name, misspelt
+from cklog.inputs.member_names import damaged_name, find_misspelling
 from cklog.local_files import joined
 from cklog.storage import Root
 
@@ -41,7 +41,7 @@ def manifest_of(root: Root) -> dict[str, Any]:
     except (ValueError, RecursionError):
         manifest = None
     why = (
-        damaged_name(manifest, _MEMBERS) or misspelt(manifest, _MEMBERS)
+        damaged_name(manifest, _MEMBERS) or find_misspelling(manifest, _MEMBERS)
         if isinstance(manifest, dict)
         else "no JSON object"
     )

@@ -1,4 +1,4 @@
-"""What the names of an object's members tell: that one is damaged or misspelt, or the record is another table's."""
+"""What the names of an object's members show: that one is damaged or misspelt, or the record is another table's."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ def damaged_name(names: Collection[str], known: Collection[str]) -> str:
     return f"no member {found[1]}, but {found[0]}, one bit away from it" if found else ""
 
 
-def misspelt(names: Collection[str], known: Collection[str]) -> str:
+def find_misspelling(names: Collection[str], known: Collection[str]) -> str:
     """Return which of an object's member names is perhaps meant for a `known` one that is absent; "" for none.
 
     A name is if it differs in case and separators alone, in one letter (left out, added, another, or two in the wrong
     order), or in two of eight or more. Names of three letters and fewer are too short to tell.
 
-    >>> misspelt(["operator", "recieved"], {"operator", "received"}), misspelt(["failureTime"], {"failure_time"})
-    ('unknown member recieved: did you mean received?', 'unknown member failureTime: did you mean failure_time?')
-    >>> misspelt(["operator", "colour"], {"operator", "received"})
+    >>> find_misspelling(["operator", "recieved"], {"operator", "received"})
+    'unknown member recieved: did you mean received?'
+    >>> find_misspelling(["failureTime"], {"failure_time"})
+    'unknown member failureTime: did you mean failure_time?'
+    >>> find_misspelling(["operator", "colour"], {"operator", "received"})
     ''
     """
     strange = [name for name in names if name not in known]

@@ -97,7 +97,7 @@ class StoreTask:
         return self.application, self.topology, last, number, self.group, self.partition, self.path
 
 
-def told_apart(tasks: Iterable[StoreTask], depth: int) -> list[StoreTask]:
+def with_instances(tasks: Iterable[StoreTask], depth: int) -> list[StoreTask]:
     """Return tasks in order, each with its own name: that of an instance's folder goes first where several have it.
 
     `depth` : so many folders lie between that folder and a task's path

@@ -118,7 +118,7 @@ def _noted_begin(p: Partition) -> tuple[int, str] | None:
     return None
 
 
-def begun_late(partitions: Iterable[Partition], hidden: str) -> Iterator[Finding]:
+def late_start_findings(partitions: Iterable[Partition], hidden: str) -> Iterator[Finding]:
     """Find logs that should be compacted and do not begin at offset 0; `hidden`: what follows."""
     for p in partitions:
         if p.log_start > 0:

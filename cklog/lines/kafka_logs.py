@@ -18,7 +18,7 @@ from cklog.inputs.partitions import UNREAD, Range, RangeCount
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
-from cklog.lines.topics import ReadLog, topics_beside, with_unchecked_topics
+from cklog.lines.topics import ReadLog, compare_topics, with_unchecked_topics
 from cklog.lines.unchecked import range_names
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, InputUsed
@@ -89,12 +89,12 @@ def beside_logs(
     findings = [finding for a, count in zip(asked, counts, strict=True) for finding in range_findings(a.subject, count)]
     channels = _channels_with_counts(line.channels, asked, counts)
     committed = _committed_rows(logs, bindings.group)
-    topics = topics_beside(line, logs, [*_logs_of_sources(line, bindings, known)], written)
+    topics = compare_topics(line, logs, [*_logs_of_sources(line, bindings, known)], written)
     details = line.details | {
         "ranges": [_range_row(a, count) for a, count in zip(asked, counts, strict=True)],
         "committed_offsets": committed,
         "committed_difference": _offset_differences(line, bindings, committed),
-        "partitions_not_held": topics.unheld,
+        "partitions_without_offset": topics.without_offset,
     }
     kept = [f for f in found.findings if f.id != "no-channel-log"]
     if any(f.id == "no-channel-log" for f in found.findings):

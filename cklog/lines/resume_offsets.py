@@ -66,7 +66,7 @@ def with_new_partitions(line: RecoveryLine, rows: list[ResumeOffset]) -> list[Re
     """Return offsets, and the starts of partitions that the logs have and the line does not."""
     topics = {row.topic for row in rows}
     held = {(row.topic, row.partition) for row in rows}
-    there = {(row["topic"], row["partition"]) for row in line.details.get("partitions_not_held", ())}
+    there = {(row["topic"], row["partition"]) for row in line.details.get("partitions_without_offset", ())}
     return sorted([*rows, *(ResumeOffset(*key, None) for key in there - held if key[0] in topics)])
 
 

@@ -28,17 +28,17 @@ class ReadLog(NamedTuple):
     offset: int
 
 
-class TopicsBeside(NamedTuple):
-    """What logs show of the topics that a line reads; `unheld` are rows of partitions without a position."""
+class TopicComparison(NamedTuple):
+    """What logs show of the topics that a line reads; `without_offset` are rows of partitions without a position."""
 
     findings: list[Finding]
     unchecked: Mapping[str, list[Unchecked]]
-    unheld: list[dict[str, Any]]
+    without_offset: list[dict[str, Any]]
 
 
-def topics_beside(
+def compare_topics(
     line: RecoveryLine, logs: PartitionLogs, read: Sequence[ReadLog], written: Mapping[str, int]
-) -> TopicsBeside:
+) -> TopicComparison:
     """Hold the topics that a line reads against their logs.
 
     Parameters
@@ -58,9 +58,9 @@ def topics_beside(
             topic = p.folder.topic
             claim = f"topic {topic} is still the one that the line read, and was not deleted and created again"
             unchecked.setdefault(source.job, {})[Unchecked("topic", topic, claim)] = None
-    unheld = _unheld(logs, read)
-    findings += _unheld_findings(unheld)
-    return TopicsBeside(findings, {job: [*rows] for job, rows in unchecked.items()}, unheld)
+    without_offset = _partitions_without_offset(logs, read)
+    findings += _without_offset_findings(without_offset)
+    return TopicComparison(findings, {job: [*rows] for job, rows in unchecked.items()}, without_offset)
 
 
 def with_unchecked_topics(runs: Sequence[RunAction], unchecked: Mapping[str, list[Unchecked]]) -> tuple[RunAction, ...]:
@@ -79,17 +79,17 @@ def _checkpoint_times(line: RecoveryLine) -> dict[tuple[str, int, str], int]:
     }
 
 
-def _unheld(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]]:
+def _partitions_without_offset(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]]:
     """Partitions of the topics that a job reads, of which the line has no position."""
-    held: dict[tuple[str, str], set[str]] = {}
+    known: dict[tuple[str, str], set[str]] = {}
     for source, name, _ in read:
-        held.setdefault((source.job, name.rpartition("-")[0]), set()).add(name)
+        known.setdefault((source.job, name.rpartition("-")[0]), set()).add(name)
     folders: dict[str, list[Folder]] = {}
     for folder in logs.layout.folders:
         folders.setdefault(folder.topic, []).append(folder)
     new = [
         (job, folder)
-        for (job, topic), names in held.items()
+        for (job, topic), names in known.items()
         for folder in folders.get(topic, ())
         if folder.name not in names
     ]
@@ -100,7 +100,7 @@ def _unheld(logs: PartitionLogs, read: Sequence[ReadLog]) -> list[dict[str, Any]
     ]
 
 
-def _unheld_findings(rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def _without_offset_findings(rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
     """Say of each topic which partitions have no position, and what becomes of them."""
     found = []
     by_topic: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -115,5 +115,5 @@ def _unheld_findings(rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
             "start; one that does not never reads them"
         )
         places = tuple(Where(name) for name in names)
-        found.append(Finding("partition-not-held", "info", f"{job} {topic}".strip(), message, where=places))
+        found.append(Finding("partition-without-offset", "info", f"{job} {topic}".strip(), message, where=places))
     return found

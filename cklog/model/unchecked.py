@@ -32,7 +32,7 @@ class Unchecked:
 
 _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "contents-not-checked": ("state", "every byte of the state files is intact", "--check-contents"),
-    "unknown-member": ("file", "the members that a finding takes for misspelt mean nothing", None),
+    "unknown-member": ("file", "the unknown members are not misspelled ones", None),
     "unjudged-state": ("state", "the state files that a finding names can be loaded", None),
     "unjudged-source": ("source", "the source has what it reads of the folder that a finding names", None),
     "unread-state": ("state", "the state that a finding names can be read", None),

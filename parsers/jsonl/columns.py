@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.buffers import unfilled
 from cklog.arrays.types import U64, Bytes, Ints, Mask
-from cklog.inputs.member_names import damaged_name, misplaced, misspelt
+from cklog.inputs.member_names import damaged_name, find_misspelling, misplaced
 from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, template_of
 from cklog.parsers.jsonl.walk import WALK, json_texts, walk
 from cklog.parsers.jsonl.words import (
@@ -96,7 +96,7 @@ def _decode_columns(block: bytes | memoryview, fields: Fields, known: Names, spe
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     if "crc32c" not in template.members and damaged_name(template.members, known):
         raise Deviates
-    if misplaced(template.members, known) or misspelt(template.members, spelt):
+    if misplaced(template.members, known) or find_misspelling(template.members, spelt):
         raise Deviates
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}

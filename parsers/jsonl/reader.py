@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, damage_of
-from cklog.inputs.member_names import misspelt
+from cklog.inputs.member_names import find_misspelling
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.stream import ByteStream, whole_lines
@@ -89,7 +89,7 @@ class Shape:
 
     `flat`: fields for the vectorised decoder, None to go line by line. Of a file that is not `trusted` only lines with
     a checksum of their own are records. `known`: the members that records of the table may have; `spelt`: those of
-    which a misspelt one is told.
+    which a misspelled one is reported.
     """
 
     path: str
@@ -210,7 +210,7 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
                 with reading(shape.path, at):
                     found = strict_json(line, required=not shape.trusted, known=shape.known)
                 rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
-                slips += [(at, why)] if (why := misspelt(found, shape.spelt)) else []
+                slips += [(at, why)] if (why := find_misspelling(found, shape.spelt)) else []
             except NotARecord as reason:
                 yield Damage(shape.path, "bad-record", at, str(reason))
         at += len(line) + 1

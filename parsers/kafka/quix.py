@@ -22,7 +22,7 @@ import pyarrow as pa
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.offers import Format, KindName
-from cklog.inputs.stores import StoreInside, StoreLayout, StoreTask, told_apart
+from cklog.inputs.stores import StoreInside, StoreLayout, StoreTask, with_instances
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.kafka.state import offsets, rocksdb
 from cklog.parsers.kafka.streams import ENTRIES
@@ -103,7 +103,7 @@ class QuixStreams(Format):
                 system="quix-streams",
             )
             made.append(task)
-        made = told_apart(made, 1)
+        made = with_instances(made, 1)
         used = {task.path: 0 for task in made}
         for task in made:
             used[task.path] += sum(size for _, size in task.stores)

@@ -35,7 +35,7 @@ from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName
-from cklog.inputs.stores import GLOBAL, StoreInside, StoreLayout, StoreOffset, StoreTask, told_apart
+from cklog.inputs.stores import GLOBAL, StoreInside, StoreLayout, StoreOffset, StoreTask, with_instances
 from cklog.local_files import UnfollowedLink, reason
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.parsers.kafka.state import offsets, rocksdb
@@ -143,7 +143,7 @@ class KafkaStreams(Format):
             for task in tasks
         )
         several = len({task.application for task in tasks}) > 1
-        named = told_apart((replace(task, several=several) for task in tasks), 2)
+        named = with_instances((replace(task, several=several) for task in tasks), 2)
         return StoreLayout(tuple(named), tuple(findings), used)
 
     def _task_name(self, path: str) -> tuple[str, str, str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cklog.budgets import budgets, over
-from cklog.inputs.member_names import damaged_name, misspelt
+from cklog.inputs.member_names import damaged_name, find_misspelling
 from cklog.model.values import is_integer
 from cklog.parsers.tables import records
 
@@ -32,7 +32,7 @@ def slips_in(manifest: Mapping[str, Any]) -> list[str]:
     parts = [("", manifest, {*_MANIFEST, *OF_ANY_RUN})]
     for member, known in (("operators", _OPERATOR), ("channels", _CHANNEL), ("sources", _SOURCE)):
         parts += [(f"{member}[{i}]: ", row, {*known}) for i, row in enumerate(manifest.get(member, []))]
-    return [f"{place}{why}" for place, row, known in parts if (why := misspelt(row, known))]
+    return [f"{place}{why}" for place, row, known in parts if (why := find_misspelling(row, known))]
 
 
 OF_ANY_RUN = frozenset({"outputs", "sinks"})

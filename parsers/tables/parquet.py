@@ -19,7 +19,7 @@ from cklog.arrays.columns import timestamps_as_ms
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import BlockKernel, Damage, Folded, Split, damage_of
 from cklog.errors import first_line
-from cklog.inputs.member_names import misplaced, misspelt
+from cklog.inputs.member_names import find_misspelling, misplaced
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of, read_footer
@@ -127,7 +127,7 @@ def _read_row_groups(
     if why := misplaced(stored, [member_of(f) for f in schema]):
         yield Damage(split.path, "corrupt-file", None, f"each row is {why}")
         return
-    if table in SPELT and split.start == 0 and (why := misspelt(stored, members_of(table))):
+    if table in SPELT and split.start == 0 and (why := find_misspelling(stored, members_of(table))):
         yield Damage(split.path, "unknown-member", None, why, metadata.num_rows)
     members = {member_of(f): f.name for f in schema if f.name in columns}
     present = [name for name in stored if name in members]

@@ -13,7 +13,7 @@ from cklog.inputs.connectors import StoredOffset, StoredOffsets, TakenRecord
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersConnectors
 from cklog.inputs.partitions import Partition
-from cklog.kafka_logs.findings import begun_late, partition_findings
+from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.group_commits import record_fates
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.findings import Finding
@@ -71,7 +71,7 @@ class OffsetJudge:
             findings += [*self._logs.layout.findings, *partition_findings(partitions, self._logs.layout.folders)]
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
-            findings += begun_late(
+            findings += late_start_findings(
                 partitions, "connectors that stored an offset only before seem to have none, and begin anew"
             )
         return judged, findings

@@ -17,7 +17,7 @@ from typing import Any
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
-from cklog.kafka_logs.findings import begun_late, commit_findings, partition_findings
+from cklog.kafka_logs.findings import commit_findings, late_start_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.kafka_logs.partition import cut_alone
 from cklog.lines.recovery.time import with_recovery_time
@@ -167,7 +167,7 @@ class PartitionLog:
             *self.logs.layout.findings,
             *damage_findings(dict.fromkeys(every)),
             *partition_findings(partitions.values(), self.logs.layout.folders),
-            *begun_late(
+            *late_start_findings(
                 (partitions[folder.name] for folder in self.logs.layout.commit_folders),
                 "groups that committed only before have no offset here, and auto.offset.reset decides where they begin",
             ),

@@ -73,7 +73,7 @@ def programs(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[list[Judg
     return [jobs for operators, jobs in found.items() if operators and len(jobs) > 1]
 
 
-def parted(survey: Survey, snapshots: Sequence[JudgedSnapshot]) -> list[list[JudgedSnapshot]]:
+def split_by_program(survey: Survey, snapshots: Sequence[JudgedSnapshot]) -> list[list[JudgedSnapshot]]:
     """Return snapshots of one job's id program by program: those of one have operators in common, and read one topic.
 
     In application mode with high availability every job has the same id, so that several programs may write to one

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklog.inputs.offers import OffersSnapshots
-from cklog.runs.snapshots.generations import parted, restarts_of
+from cklog.runs.snapshots.generations import restarts_of, split_by_program
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey
 
 
@@ -104,7 +104,7 @@ def programs_apart(survey: Survey, groups: Iterable[Candidates]) -> list[Candida
     return [
         replace(group, snapshots=tuple(its))
         for group in groups
-        for its in parted(survey, group.snapshots) or [list(group.snapshots)]
+        for its in split_by_program(survey, group.snapshots) or [list(group.snapshots)]
     ]
 
 

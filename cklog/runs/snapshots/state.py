@@ -103,10 +103,10 @@ def table_positions(table: pa.Table) -> dict[str, int | None]:
     labels = operator_labels(table)
     rows = [row for row in rows_of(table, "enumerator") if row["kind"] == "iceberg"]
     called = Counter(labels.get(row["operator"]) for row in rows)
-    return {_told_apart(row["operator"], labels, called): row["offset"] for row in rows}
+    return {_unique_label(row["operator"], labels, called): row["offset"] for row in rows}
 
 
-def _told_apart(operator: str, labels: Mapping[str, str], called: Mapping[str | None, int]) -> str:
+def _unique_label(operator: str, labels: Mapping[str, str], called: Mapping[str | None, int]) -> str:
     """What to call an operator: its label, unless another one has the same."""
     label = labels.get(operator, operator)
     return label if called[label] == 1 else operator

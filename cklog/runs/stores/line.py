@@ -19,7 +19,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
 from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
-from cklog.kafka_logs.findings import begun_late, partition_findings
+from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.model.actions import RunAction, action_of
@@ -207,7 +207,7 @@ class StoreRestores:
         findings += partition_findings(partitions.values(), logs.layout.folders)
         findings += no_task({r.changelog for _, r, _ in restores}, known)
         whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
-        findings += begun_late((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
+        findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
         rows: list[StoreRestore] = []
         ranges: dict[int, Range] = {}
         for task, restore, entry in restores:

@@ -147,7 +147,7 @@ def test_a_position_in_a_binlog_is_shown_and_compared() -> None:
 @pytest.mark.parametrize("run", ["ckpt", "spark-ck"])
 def test_partitions_that_were_added_are_named_and_exported(run: str) -> None:
     _, found = asked(f"10-partitions-added/{run}", "--kafka", "./kafka")
-    [finding] = [f for f in found["findings"] if f["id"] == "partition-not-held"]
+    [finding] = [f for f in found["findings"] if f["id"] == "partition-without-offset"]
     assert "orders-2, orders-3" in finding["message"]
     assert "120 records" in finding["message"]
     folder = REPORTS / "10-partitions-added"

@@ -222,7 +222,7 @@ def _(folder: Path) -> Asked:
     return "recovery-line", folder
 
 
-@produces("partition-not-held", exit=0)
+@produces("partition-without-offset", exit=0)
 def _(folder: Path) -> Asked:
     for number in (0, 1):
         plain(folder / "kafka" / f"t-{number}")
