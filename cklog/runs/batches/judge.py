@@ -213,7 +213,7 @@ def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:
     """Judge a newest plan that repartitions the state and was not finished."""
     if unfinished(logs) is not None:
         path = logs.offsets[logs.planned].path
-        message = told_of_unfinished(logs)
+        message = unfinished_message(logs)
         yield Fact(file_finding("unfinished-repartition", "error", path, message), stops=True, remove=(path,))
 
 

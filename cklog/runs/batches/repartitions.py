@@ -39,7 +39,7 @@ def was_skipped(logs: MetadataLogs, batch: int) -> bool:
     return own is not None and repeated is not None and own != repeated
 
 
-def told_of_unfinished(logs: MetadataLogs) -> str:
+def unfinished_message(logs: MetadataLogs) -> str:
     """Say what an unfinished repartition does to a restart, and what to do about it; "" if there is none."""
     found, o = unfinished(logs), logs.planned
     if found is None:
@@ -53,7 +53,7 @@ def told_of_unfinished(logs: MetadataLogs) -> str:
     )
 
 
-def told_of_skipped(batch: int) -> str:
+def skipped_reason(batch: int) -> str:
     """Say why there is no way back to a batch that a repartition passed over."""
     return (
         f"it was not done, whatever its commit says: batch {batch + 1} repartitions the state as an older batch left "
