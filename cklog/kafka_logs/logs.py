@@ -48,7 +48,7 @@ class PartitionLogs:
         self._logs = logs
         self._reading = reading
         self._read: dict[str, Partition] = {}
-        self._ended: dict[frozenset[ProducerEpoch], dict[ProducerEpoch, list[EndedTransaction]]] = {}
+        self._ended: dict[ProducerEpoch, list[EndedTransaction]] = {}
 
     @functools.cached_property
     def layout(self) -> BrokerLayout:
@@ -97,11 +97,13 @@ class PartitionLogs:
         return self.counts([Range(topic, partition, start, end)])[0]
 
     def ended(self, wanted: Iterable[ProducerEpoch]) -> dict[ProducerEpoch, list[EndedTransaction]]:
-        """Return what each transaction has in each partition, and how it ended there; [] if no log here has it."""
+        """Return what each transaction has in each partition, and how it ended there; [] if no log here has it.
+
+        All that were not asked for before cost one scan of all partitions.
+        """
         asked = frozenset(wanted)
-        if asked not in self._ended:
-            self._ended[asked] = self._find_ended(asked)
-        return self._ended[asked]
+        self._ended |= self._find_ended(asked - self._ended.keys())
+        return {one: self._ended[one] for one in asked}
 
     def _find_ended(self, asked: frozenset[ProducerEpoch]) -> dict[ProducerEpoch, list[EndedTransaction]]:
         found: dict[ProducerEpoch, list[EndedTransaction]] = {one: [] for one in asked}

@@ -26,13 +26,14 @@ from cklog.impact.sinks.model import (
 )
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
 from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.partitions import Partition, ProducerTransaction
 from cklog.kafka_logs.ended import Ended, EndedTransaction, how_ended, parse_producer
 from cklog.model.findings import Finding
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.snapshots.beside.transactions import pending_transactions, transaction_findings
+from cklog.runs.snapshots.beside.transactions import look_up_transactions, pending_transactions, transaction_findings
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import FILES, Waiting, pending_findings, sink_names, waiting_in, waiting_told
@@ -69,6 +70,8 @@ def snapshot_impact(
     jobs = [_restored(parser, plan, group, question.check_files) for group in plan.groups]
     restored = [job for job in jobs if job is not None]
     against = [snapshot_named(plan.survey, question.against)] if question.against else []
+    if logs is not None:
+        look_up_transactions(plan, (job.judged for job in restored), logs.logs)
     found = [_impact(plan, job, against, logs, len(plan.groups) > 1) for job in restored]
     unsure = question.check_files and any(
         j.verdict == "unchecked" for group in plan.groups for j in newer_than(group, plan.chosen[group.job])
@@ -260,34 +263,42 @@ def _located(rows: Sequence[SinkTransaction], logs: BoundLogs | None) -> Iterabl
         return
     pending = {row.producer: parse_producer(row.producer) for row in rows if row.fate == "committed"}
     found = logs.logs.ended(one for one in pending.values() if one is not None)
+    partitions = logs.logs.partitions()
+    running = _open_by_producer(partitions.values())
     for row in rows:
         known = pending.get(row.producer) if row.fate == "committed" else None
         if known is None:
-            yield from list(_held(row, logs)) or [row]
+            number = (row.producer or "").split(" ")[1:2]
+            held = running.get(number[0], ()) if number else ()
+            parts = [replace(row, log=p.name, from_=t.first, to=p.restart_end, records=t.records) for p, t in held]
+            yield from parts or [row]
             continue
         fate = _ENDED[how_ended(found[known])]
         parts = [
-            replace(row, fate=fate, log=one.partition, from_=one.first, to=_end_of(one, logs), records=one.records)
+            replace(
+                row, fate=fate, log=one.partition, from_=one.first, to=_end_of(one, partitions), records=one.records
+            )
             for one in found[known]
         ]
         yield from parts or [replace(row, fate=fate)]
 
 
-def _end_of(one: EndedTransaction, logs: BoundLogs) -> int:
-    """Where a transaction ends in its partition: an open one, where that does."""
-    return logs.logs.partitions([one.partition])[one.partition].restart_end if one.end is None else one.end
+def _end_of(one: EndedTransaction, partitions: Mapping[str, Partition]) -> int:
+    """Return where a transaction ends in its partition: an open one ends with the log."""
+    return partitions[one.partition].restart_end if one.end is None else one.end
 
 
 _ENDED: Mapping[Ended, Any] = {"committed": "done", "aborted": "lost", "open": "committed", "unknown": "unknown"}
 """What becomes of a pending transaction, by how it ended."""
 
 
-def _held(row: SinkTransaction, logs: BoundLogs) -> Iterable[SinkTransaction]:
-    number = (row.producer or "").split(" ")[1:2]
-    for p in logs.logs.partitions().values():
-        for one in p.transactions.open:
-            if [str(one.producer)] == number and not p.folder.internal:
-                yield replace(row, log=p.name, from_=one.first, to=p.restart_end, records=one.records)
+def _open_by_producer(partitions: Iterable[Partition]) -> dict[str, list[tuple[Partition, ProducerTransaction]]]:
+    """Return the open transactions outside of the broker's own topics, by the id of their producer."""
+    found: dict[str, list[tuple[Partition, ProducerTransaction]]] = {}
+    for p in partitions:
+        for one in p.transactions.open if not p.folder.internal else ():
+            found.setdefault(str(one.producer), []).append((p, one))
+    return found
 
 
 def _read_again(

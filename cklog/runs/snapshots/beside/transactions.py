@@ -66,18 +66,28 @@ def pending_transactions(table: pa.Table, logs: PartitionLogs | None = None) -> 
     return [one if one.producer is None else replace(one, parts=tuple(found[one.producer])) for one in made]
 
 
+def look_up_transactions(plan: SnapshotPlan, snapshots: Iterable[JudgedSnapshot | None], logs: PartitionLogs) -> None:
+    """Search the logs once for the pending transactions of several snapshots."""
+    tables = [plan.survey.tables[judged.folder.path] for judged in snapshots if judged is not None]
+    made = [one.producer for table in tables for one in pending_transactions(table)]
+    logs.ended(one for one in made if one is not None)
+
+
 def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> SnapshotPlan:
     """Return a plan in which no job restarts from a snapshot of which a transaction was aborted, if it has another one.
 
     The newest older snapshot of which none was aborted makes these results again. Findings tell which are passed over.
     """
     chosen, findings = dict(plan.chosen), list(plan.findings)
+    look_up_transactions(plan, chosen.values(), logs)
     for group in plan.groups:
         judged = chosen[group.job]
         passed: list[Finding] = []
         while judged is not None and (lost := _lost(plan, judged, logs)):
+            if not passed:
+                look_up_transactions(plan, _older(group, judged), logs)
             passed += lost
-            judged = _next_older(group, judged)
+            judged = next(_older(group, judged), None)
         if judged is not None:
             chosen[group.job] = judged
             findings += passed
@@ -89,9 +99,10 @@ def _lost(plan: SnapshotPlan, judged: JudgedSnapshot, logs: PartitionLogs) -> li
     return [one for one in transaction_findings(judged, found) if one.id == "transaction-aborted"]
 
 
-def _next_older(group: Candidates, judged: JudgedSnapshot) -> JudgedSnapshot | None:
+def _older(group: Candidates, judged: JudgedSnapshot) -> Iterator[JudgedSnapshot]:
+    """Yield the older snapshots that can be restored instead, the newest first."""
     older = group.snapshots[group.snapshots.index(judged) + 1 :]
-    return next((j for j in older if j.verdict == "restorable" and j.id is not None and not j.disputed), None)
+    return (j for j in older if j.verdict == "restorable" and j.id is not None and not j.disputed)
 
 
 def with_transactions(
@@ -146,19 +157,19 @@ def _finding(judged: JudgedSnapshot, sink: str, mine: Sequence[PendingTransactio
     where = tuple(Where(name) for name in partitions)
     if id == "transaction-aborted":
         message = (
-            f"{lead} with {many(records, 'record')}: a restore cannot commit {'it' if len(mine) == 1 else 'them'}, "
-            "and the sources resume after the lost results. Restore an older checkpoint: the job then produces these "
-            "results again"
+            f"{lead} with {many(records, 'record')}. A restore cannot commit {'it' if len(mine) == 1 else 'them'}, and "
+            "the sources resume after the input of these records, so the records are lost. Restore an older "
+            "checkpoint: the job then produces them again"
         )
         return Finding(id, "error", sink, message, where)
     used_up = any(one.producer is not None and one.producer.epoch >= _LAST_EPOCH for one in mine)
     message = (
-        f"{lead} with {many(records, 'record')}: readers see these records once, and committing them again in the "
-        "restore changes nothing"
+        f"{lead} with {many(records, 'record')}. Consumers see these records once: the restore commits them again, "
+        "which has no effect"
     )
     if used_up:
         message += (
-            f". But {_LAST_EPOCH} is the last epoch of a producer id: the broker goes on with another id, and may "
-            "refuse this commit. Nothing has to be mended in Kafka then, and nothing is lost"
+            f". {_LAST_EPOCH} is the last epoch of a producer id: the broker has moved on to a new id and may reject "
+            "this commit. If it does, no data is lost, and nothing has to be repaired in Kafka"
         )
     return Finding(id, "warning" if used_up else "info", sink, message, where)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cklog.kafka_logs.ended import EndedTransaction, ProducerEpoch
+from cklog.kafka_logs.logs import PartitionLogs
 from tests.builders import flink as fb
 from tests.builders.kafka import ABORT, COMMIT, TRANSACTIONAL, Row, batch
 from tests.builders.kafka_broker import TopicLog
@@ -100,3 +102,19 @@ def test_a_marker_after_the_first_broken_batch_has_ended_nothing(tmp_path: Path)
     log.segments[0][at + 60] ^= 1
     _, _, ended = line(tmp_path, [log])
     assert ended == ["open"]
+
+
+def test_all_older_checkpoints_cost_one_more_scan_of_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = range(1, 7)
+    for number in numbers:
+        checkpoint(tmp_path / "ck", number, (number, 0))
+    searched: list[int] = []
+    find_ended = PartitionLogs._find_ended
+
+    def counted(logs: PartitionLogs, asked: frozenset[ProducerEpoch]) -> dict[ProducerEpoch, list[EndedTransaction]]:
+        searched.extend([len(asked)] if asked else [])
+        return find_ended(logs, asked)
+
+    monkeypatch.setattr(PartitionLogs, "_find_ended", counted)
+    _, run, _ = line(tmp_path, [log_of((1, 0, COMMIT), *((number, 0, ABORT) for number in numbers[1:]))])
+    assert (run["chosen"], searched) == ("chk-1", [1, 5])
