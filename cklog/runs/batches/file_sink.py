@@ -20,8 +20,8 @@ from cklog.runs.batches.targets import can_plan_afresh, has_state_ids, names_sta
 
 _SINK_LOG = "_spark_metadata"
 _NO_STATE_IDS = (
-    "With state checkpoint format 2 a commit needs the ids of the states that its tasks wrote; a sink that skips a "
-    "batch runs no task, and there are none."
+    "With state checkpoint format 2 a commit needs the state ids that its tasks wrote. A sink that skips a batch runs "
+    "no task, so the commit has no ids."
 )
 
 
@@ -119,11 +119,11 @@ def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> Judged
     if not remove or not gone:
         return JudgedSink(folder, max(kept, default=-1), [], remove)
     message = (
-        f"{listing.folder} cannot lose the batches after {batch}: {listing.folder}/{gone[0]} is no longer there, only "
-        f"a later file lists its results. So the sink would skip every batch up to {listing.newest}, and what they "
-        f"read now would be lost. Let the query write to a new folder, whose {_SINK_LOG} holds one file, "
-        f"{batch}.compact with the line v1: without it, the query fails when it compacts that log. The results of "
-        f"batches up to {batch} are here."
+        f"The batches after {batch} cannot be removed from {listing.folder}: {listing.folder}/{gone[0]} is missing, "
+        f"and only a later file lists its results. The sink would skip every batch up to {listing.newest} and lose "
+        f"their input. Let the query write to a new folder, with one file in its {_SINK_LOG}: {batch}.compact with the "
+        f"line v1. Without that file the query fails when it compacts the log. The results of batches up to {batch} "
+        "stay in the old folder."
     )
     fact = Fact(file_finding("sink-log-ahead", "error", f"{listing.folder}/{listing.newest}", message))
     return JudgedSink(folder, listing.newest, [fact], stuck=True)
@@ -132,12 +132,12 @@ def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> Judged
 def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
     """Report that a restart may fail for good because of a sink that was not looked at, or is one of several."""
     hidden = next((path for path in logs.unseen if not path.startswith(logs.prefix)), "")
-    none = f"{hidden} could not be read" if hidden else "no sink is below PATH"
-    which = f"which of {', '.join(sinks)} is the query's is not known" if sinks else none
+    none = f"{hidden} could not be read" if hidden else "PATH has no sink"
+    which = f"cklog cannot tell which of {', '.join(sinks)} is the query's" if sinks else none
     message = (
-        f"Whether a file sink has batch {logs.planned} already was not looked at: {which}. {_NO_STATE_IDS} If it has, "
-        f"no restart succeeds before {_SINK_LOG}/{logs.planned} and its .crc are removed there, on a copy. As PATH "
-        "give the folder that holds both the checkpoint and what the sink writes to. Other sinks are not concerned."
+        f"cklog did not check whether a file sink already has batch {logs.planned}: {which}. {_NO_STATE_IDS} If it "
+        f"has, every restart fails until {_SINK_LOG}/{logs.planned} and its .crc are removed, on a copy. Give as PATH "
+        "the folder that holds both the checkpoint and the sink's output. Other kinds of sinks are not affected."
     )
     return file_finding("unchecked-sink", "warning", f"{logs.prefix}offsets/{logs.planned}", message)
 
@@ -145,9 +145,9 @@ def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
 def _lost_log(folder: str) -> Finding:
     """Report a folder that looks written to by a file sink, but has no log."""
     message = (
-        f"{folder} holds part files and no {_SINK_LOG}. If the query's file sink wrote them, its log is lost: readers "
-        "lose the earlier results, which nothing lists, and a restart goes on only until the sink compacts its new "
-        "log, then every start fails. Put the log back from a backup."
+        f"{folder} has part files but no {_SINK_LOG}. If the query's file sink wrote them, its log is lost: readers "
+        "lose the earlier results, and a restart works only until the sink compacts its new log. After that every "
+        "start fails. Put the log back from a backup."
     )
     return file_finding("sink-log-behind", "error", f"{folder}/{_SINK_LOG}", message)
 
@@ -164,14 +164,12 @@ def _judge_sink_log(
     following = max(newest, committed) + 1  # the batch that the sink writes next
     compacts = _next_compaction(log.listing, following)
     until = f"until batch {compacts}" if compacts is not None else "until the sink compacts this log"
-    goes_on = f"A restart goes on {until}, then every start fails: the sink reads the whole log to compact it"
+    fails = f"A restart works {until}, then every start fails: the sink reads the whole log to compact it"
     if compacts == following:
-        goes_on = (
-            f"The restart fails in batch {compacts}: there the sink compacts this log, for which it reads all of it"
-        )
+        fails = f"The restart fails in batch {compacts}, in which the sink reads the whole log to compact it"
     then = (
-        f"{goes_on}. Until the log is repaired, readers that use it fail or miss what it listed. "
-        "Put it back from a backup, or list the part files of that batch again by hand."
+        f"{fails}. Until the log is repaired, readers that use it fail or miss results. Put the log back from a "
+        "backup, or write that batch's list of part files again."
     )
     yield from log_facts(log, "sink-log-behind", then, stops=compacts == following)
     if logs.hidden_log:
@@ -211,16 +209,16 @@ def _never_committed(folder: str, logs: MetadataLogs, entries: tuple[str, ...], 
     """
     newest, entry = logs.planned, " and ".join(entries)
     repair = (
-        f"On a copy remove {entry} with its checksum: then batch {newest} runs again and is written anew; the part "
-        "files that it left are listed no more."
+        f"On a copy, remove {entry} with its checksum: batch {newest} then runs again and writes new part files. Its "
+        "old part files are no longer listed."
     )
     if lost is not None:
         repair = (
-            f"{entry} cannot simply be removed: the results of batch {lost} are listed nowhere else, since "
-            f"{folder}/{lost} is not there whole. Put the earlier files of the log back from a backup first."
+            f"Do not remove {entry}: the results of batch {lost} are listed nowhere else, because {folder}/{lost} is "
+            "missing or damaged. Put the earlier files of the log back from a backup first."
         )
     message = (
-        f"{entries[-1]} is there, though {logs.commit_log.folder}/{newest} is not. {_NO_STATE_IDS} Every restart "
+        f"{entries[-1]} exists, but {logs.commit_log.folder}/{newest} is missing. {_NO_STATE_IDS} Every restart "
         f"fails (CheckpointInfo length: 0). {repair}"
     )
     return file_finding("sink-log-ahead", "error", entries[-1], message)
@@ -244,14 +242,14 @@ def _skips_plan(folder: str, batch: int, entries: tuple[str, ...], lost: int | N
 def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:
     """Report a sink's log that has a batch without a commit: the one in flight, or one that nobody planned."""
     if newest <= planned:
-        then = "skips it" if newest == planned else f"a restart does not run it, but batch {planned}"
-        message = f"{path} is there, though commits/{newest} is not: the sink has batch {newest} and {then}."
+        then = "skips it" if newest == planned else f"a restart runs batch {planned} instead"
+        message = f"{path} exists, but commits/{newest} is missing: the sink has batch {newest} and {then}."
         return file_finding("sink-log-ahead", "info", path, message)
     afresh = "" if planned > committed else f"batch {committed + 1} is planned afresh and "
     message = (
         f"The sink's log reaches batch {newest}, the checkpoint only batch {max(planned, committed)}: {afresh}the sink "
-        f"skips every batch up to {newest}, so what they read now is lost. Another query wrote here, or offsets were "
-        "removed: use the checkpoint that belongs to this folder, or on a copy remove the sink's log files above the "
-        "line, and their .crc."
+        f"skips every batch up to {newest}, so their input is lost. Another query wrote here, or offsets were removed. "
+        "Use the checkpoint that belongs to this folder. Or, on a copy, remove the sink's log files after the line and "
+        "their .crc."
     )
     return file_finding("sink-log-ahead", "error", path, message)

@@ -21,7 +21,7 @@ from cklog.model.verdict import UNREAD
 from cklog.model.wording import first_few, many
 from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts, seen, sorted_findings
 from cklog.runs.batches.offsets import kind_of, went_back
-from cklog.runs.batches.repartitions import repartition_of, told_of_unfinished, unfinished
+from cklog.runs.batches.repartitions import repartition_of, unfinished_message, unfinished
 from cklog.runs.batches.targets import any_named, can_plan_afresh, names_states, or_go_back
 
 _COPY = "on a copy of the checkpoint"
@@ -268,10 +268,10 @@ def _asynchronous_finding(logs: MetadataLogs) -> Finding:
     """Report logs that leave out the same batches. Read off Spark 4.3: nothing else in them says so."""
     folder, line = logs.offset_log.folder, logs.committed
     message = (
-        f"{folder} and {logs.commit_log.folder} leave out the same batches, {_named(_stretches(logs.offsets))}: the "
-        f"query tracks its progress asynchronously. A restart reads on from the end of batch {line}, under the numbers "
-        f"after it. Batches after {line} may have run, so that a sink may get their results again, in other batches. "
-        "Start the query with asyncProgressTrackingEnabled, as before: without it, it stops where a batch is left out."
+        f"{folder} and {logs.commit_log.folder} lack the same batches, {_named(_stretches(logs.offsets))}: the query "
+        f"tracks its progress asynchronously. A restart resumes at the end of batch {line} with batch {line + 1}. "
+        f"Batches after {line} may have run already, so a sink may get their results again, in other batches. Start "
+        "the query with asyncProgressTrackingEnabled, as before: otherwise it stops at the first missing batch."
     )
     return Finding("async-progress", "info", folder, message, where=(Where(folder),))
 
@@ -283,7 +283,7 @@ def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterab
         verb = "is" if missing == [(missing[0][0], missing[0][0])] else "are"
         which = f"{'batch' if verb == 'is' else 'batches'} {_named(missing)}"
         path = f"{log.folder}/{missing[0][0]}"
-        message = f"{log.folder}: {which} {verb} missing between others. A restart reads none of it."
+        message = f"{log.folder}: {which} {verb} missing. A restart does not read {'it' if verb == 'is' else 'them'}."
         yield Finding("batch-gap", "warning", path, message, where=(Where(path),))
 
 

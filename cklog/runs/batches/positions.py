@@ -51,7 +51,7 @@ def _lost_beginning(logs: MetadataLogs, listing: LogListing, key: str, kind: Sou
     path = f"{listing.folder}/0"
     if 0 in listing.orphans:
         message = (
-            f"{path} is missing, only its checksum file is left. A source that writes it anew is refused, and the "
+            f"{path} is missing; only its checksum file is left. The source cannot create the file again, so the "
             f"restart fails. {_BACK}."
         )
         yield Fact(file_finding("missing-source-log", "error", path, message), stops=True)
@@ -59,14 +59,14 @@ def _lost_beginning(logs: MetadataLogs, listing: LogListing, key: str, kind: Sou
         yield _without_start_time(logs, path, key)
     elif kind == "kafka" and logs.committed >= 0:
         message = (
-            f"{path} is missing. A restart goes on from the offsets of batch {logs.committed}, and does not read it: "
-            "it says where the query began."
+            f"{path} is missing. The file only records where the query began: a restart resumes from the offsets of "
+            f"batch {logs.committed} without it."
         )
         yield Fact(file_finding("missing-source-log", "warning", path, message))
     elif kind == "kafka":
         message = (
-            f"{path} is missing, which says where batch 0 begins. A restart takes a new beginning by the query's "
-            f"startingOffsets: records may be left out, or the restart fails. {_BACK}."
+            f"{path} is missing. The file records where batch 0 begins. A restart starts at the query's "
+            f"startingOffsets instead: it may skip records, or fail. {_BACK}."
         )
         yield Fact(file_finding("missing-source-log", "error", path, message), stops=True)
 
@@ -75,19 +75,21 @@ def _without_start_time(logs: MetadataLogs, path: str, key: str) -> Fact:
     """Judge a rate source without its start time, by whether a batch is in flight."""
     ends = logs.ends(max(logs.committed, 0)) or {}
     began = _began(logs, key)
-    anew = (
-        f", or write it anew: the line v1, and below it the start time in ms, {began} by the batches" if began else ""
+    create = (
+        f", or create it with two lines: v1, and the start time in ms ({began} according to the batches)"
+        if began
+        else ""
     )
-    mend = f"{_BACK}{anew}. A socket or memory source keeps no such file, and has lost what it had received."
+    repair = f"{_BACK}{create}. A socket or memory source has no such file, and loses the data that it had received."
     if logs.planned <= logs.committed and ends.get(key) != 0:
         message = (
-            f"{path} is missing, in which a rate source keeps its start time. With a new one the next batch would end "
-            f"before {ends.get(key)}, where it starts: the restart fails. {mend}"
+            f"{path} is missing. A rate source keeps its start time there. With a new start time the next batch would "
+            f"end before its start ({ends.get(key)}), so the restart fails. {repair}"
         )
         return Fact(file_finding("missing-source-log", "error", path, message), stops=True)
     message = (
-        f"{path} is missing, in which a rate source keeps its start time. A restart takes a new one and goes on, with "
-        f"other times in the rows. {mend}"
+        f"{path} is missing. A rate source keeps its start time there. A restart uses a new start time, so the rows "
+        f"have other times. {repair}"
     )
     return Fact(file_finding("missing-source-log", "warning", path, message))
 
@@ -128,15 +130,15 @@ def _shard_facts(parser: OffersBatches, logs: MetadataLogs, key: str) -> Iterabl
             continue  # the batch in flight begins where its own plan says, and writes its own shard files
         if batch not in by_batch:
             message = (
-                f"{place}/{batch} is missing, in which source {key} keeps how far batch {batch} has read its shards. "
+                f"{place}/{batch} is missing. Source {key} keeps there how far batch {batch} has read its shards. "
                 f"The restart fails when it plans batch {batch + 1}. Put it back from a backup"
                 f"{_or_go_back(logs, by_batch)}."
             )
             yield Fact(file_finding("missing-source-log", "error", f"{place}/{batch}", message), stops=True)
         elif shards - by_batch[batch]:
             message = (
-                f"{place}/{batch} has no file for {first_few(sorted(shards - by_batch[batch]), _EXAMPLES)}: how far "
-                f"batch {batch} has read there is not known, and what a restart does is not, either."
+                f"{place}/{batch} has no file for {first_few(sorted(shards - by_batch[batch]), _EXAMPLES)}. cklog "
+                f"cannot tell how far batch {batch} has read these shards, or what a restart does. {_BACK}."
             )
             yield Fact(file_finding("unjudged-source", "warning", f"{place}/{batch}", message))
 
@@ -145,7 +147,7 @@ def _or_go_back(logs: MetadataLogs, by_batch: Container[int]) -> str:
     """Name the newest batch before the line that has its entry, "" if there is none."""
     older = (n for n in logs.commits if n < logs.committed and n in by_batch and way_back(logs, n) is not None)
     back = max(older, default=None)
-    return "" if back is None else f", or go back: --at query/0={back} tells how"
+    return "" if back is None else f", or go back (--at query/0={back})"
 
 
 def _ends_early(logs: MetadataLogs, place: str, by_batch: Mapping[int, set[str]]) -> Iterable[Fact]:
@@ -154,9 +156,9 @@ def _ends_early(logs: MetadataLogs, place: str, by_batch: Mapping[int, set[str]]
     in_a_row = len(by_batch) > 1 and newest - min(by_batch) + 1 == len(by_batch)
     if in_a_row and newest < logs.committed and min(by_batch) <= min(logs.offsets, default=0) + 1:
         message = (
-            f"{place} has an entry for each batch up to {newest}, and none for batch {logs.committed}, the last one "
-            "committed. If the source reads its entry, a restart fails. Its connector is not known here: compare the "
-            "folder with a backup."
+            f"{place} has an entry for each batch up to {newest}, but none for batch {logs.committed}, the last "
+            "committed one. cklog does not know this connector: if the source reads that entry, a restart fails. "
+            "Compare the folder with a backup."
         )
         yield Fact(file_finding("unjudged-source", "warning", f"{place}/{newest + 1}", message))
 

@@ -46,16 +46,16 @@ def unfinished_message(logs: MetadataLogs) -> str:
         return ""
     path = logs.offsets[o].path
     return (
-        f"{path} repartitions the state from {found.before} to {found.after} partitions, and has no commit: this was "
-        f"not finished. The restart fails. Run the repartition again, with {found.after} partitions; or on a copy of "
-        f"the checkpoint remove {path}, its .crc and the state files of version {o + 1}: the query then goes on after "
-        f"batch {o - 1} with {found.before} partitions."
+        f"{path} repartitions the state from {found.before} to {found.after} partitions and has no commit: the "
+        f"repartition did not finish. The restart fails. Run the repartition again, with {found.after} partitions. Or, "
+        f"on a copy of the checkpoint, remove {path}, its .crc and the state files of version {o + 1}: the query then "
+        f"resumes after batch {o - 1} with {found.before} partitions."
     )
 
 
 def skipped_reason(batch: int) -> str:
     """Say why there is no way back to a batch that a repartition passed over."""
     return (
-        f"it was not done, whatever its commit says: batch {batch + 1} repartitions the state as an older batch left "
-        "it, and its input is read again"
+        f"it has a commit but was not finished: batch {batch + 1} repartitions the state of an older batch, and the "
+        f"input of batch {batch} is read again"
     )

@@ -48,8 +48,8 @@ def cleaned_findings(read: Sequence[ReadTable]) -> Iterator[Finding]:
         if first is None or first <= version:
             continue
         message = (
-            f"{source} reads Delta table {table.id} on from version {version}, and the log at {table.uri} begins with "
-            f"version {first}. The restart fails. Bring the log of the versions from {version} on back from a backup, "
-            f"or read on at {first} (failOnDataLoss=false): what was added before is lost."
+            f"{source} resumes Delta table {table.id} at version {version}, but the log at {table.uri} begins with "
+            f"version {first}. The restart fails. Restore the log from version {version} on from a backup, or resume "
+            f"at {first} (failOnDataLoss=false): rows that were added before are lost."
         )
         yield Finding("source-table-cleaned", "error", source, message, where=(Where(table.uri),))

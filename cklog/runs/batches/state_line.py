@@ -164,13 +164,13 @@ def _broken_stores(state: StoredState, chains: Chains) -> Iterator[BrokenStore]:
 
 _EXAMPLES = 3
 _PLACES = 8
-_PASSED = "A restart does without it, reading an older snapshot and more deltas. Put it back from a backup."
+_PASSED = "A restart reads an older snapshot and more deltas instead. Put the file back from a backup."
 _STOPPED = (
-    "The restart fails: only Spark 4.1 (with state checkpoint format 2: 4.2) or newer does without it, and no setting "
-    "in the newest offsets shows such a version. Put it back from a backup, or on a copy of the checkpoint remove it "
-    "and its .crc: an older snapshot and more deltas are read then."
+    "The restart fails: only Spark 4.1 (with state checkpoint format 2: 4.2) or newer can ignore the file, and no "
+    "setting in the newest offsets shows such a version. Put the file back from a backup. Or, on a copy of the "
+    "checkpoint, remove it and its .crc: Spark then reads an older snapshot and more deltas."
 )
-_NOT_NEEDED = "A restart does not read it; no batch whose state stands on it is a target to go back to."
+_NOT_NEEDED = "A restart does not read it. The query cannot go back to a batch whose state depends on it."
 
 
 def broken_facts(state: StoredState, judged: JudgedState) -> list[Fact]:

@@ -9,7 +9,7 @@ from cklog.errors import NotFound
 from cklog.inputs.batches import MetadataLogs
 from cklog.model.verdict import NOT_JUDGED
 from cklog.runs.batches.facts import Fact, file_finding
-from cklog.runs.batches.repartitions import repartition_of, told_of_skipped, unfinished, was_skipped
+from cklog.runs.batches.repartitions import repartition_of, skipped_reason, unfinished, was_skipped
 
 _STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
@@ -54,7 +54,7 @@ def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
     if not lacking and way_back(logs, at) is not None:
         return []
     if not lacking and was_skipped(logs, at):
-        lacking, why = [f"{logs.commit_log.folder}/{at}"], told_of_skipped(at)
+        lacking, why = [f"{logs.commit_log.folder}/{at}"], skipped_reason(at)
     elif not lacking:
         lacking = [f"{logs.offset_log.folder}/{logs.before(at)}"]
         why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither can be used"

@@ -49,7 +49,7 @@ def test_a_hole_in_the_log_of_a_file_sink() -> None:
     [(severity, message)] = said(found, "sink-log-behind")
     assert severity == "error"
     assert message.startswith(
-        "out/_spark_metadata/33 is missing. A restart goes on until batch 39, then every start fails"
+        "out/_spark_metadata/33 is missing. A restart works until batch 39, then every start fails"
     )
     code, found = answer("recovery-line", case / "ck", "--fail-on", "unchecked")
     assert code == 5

@@ -30,7 +30,7 @@ def without(*numbers: int, of: range, compacts: tuple[int, ...] = ()) -> list[st
 @pytest.mark.parametrize(
     ("committed", "entries", "stops", "when"),
     [
-        (5, without(3, of=range(6)), False, "A restart goes on until batch 9, then every start fails"),
+        (5, without(3, of=range(6)), False, "A restart works until batch 9, then every start fails"),
         (8, without(3, of=range(9)), True, "The restart fails in batch 9"),
         (8, without(8, of=range(9)), True, "The restart fails in batch 9"),
         (24, without(23, of=range(25), compacts=(9, 19)), False, "until batch 29"),
