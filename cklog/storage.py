@@ -109,7 +109,7 @@ class Root:
 
     def _require_map(self, old: str, new: str) -> None:
         """Raise `NotFound` unless what a map leads to can be looked at: else every file there would seem missing."""
-        hint = "every file there would seem to be missing"
+        hint = "otherwise every file under it would appear to be missing"
         try:
             there = file_info(self._numbered(new)).kind != "nothing"
         except OSError as error:

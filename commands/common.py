@@ -92,8 +92,8 @@ class Common:
         FailOn,
         typer.Option(
             "--fail-on",
-            help="What makes the exit code of an answer 3: errors; warnings too; errors, and any action but restart; "
-            "or nothing: 0 for every answer. With unchecked it is 5 where the action rests on something unchecked.",
+            help="When to exit 3: on errors; on warnings too; on errors or any action other than restart; or never "
+            "(exit 0 for every answer). With unchecked: exit 5 if the action depends on something not checked.",
         ),
     ] = FailOn.error
     source: Annotated[

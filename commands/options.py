@@ -89,7 +89,7 @@ SourceFromOption = Annotated[
     typer.Option(
         "--source-from",
         metavar="NAME=POSITION",
-        help="Of a connector or CDC source: where its source's log begins; repeatable.",
+        help="Connectors and CDC sources: oldest position still in the source's log; repeatable.",
     ),
 ]
 TakenOption = Annotated[

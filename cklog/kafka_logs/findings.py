@@ -57,8 +57,8 @@ def _unchecked_damage(p: Partition) -> Iterator[Finding]:
     if places:
         why = "it was stopped cleanly" if p.folder.clean else f"its recovery point is {p.folder.recovery_point}"
         message = (
-            f"{p.name}: a restarting broker will not see the damage in {places[0].path} ({why}); a consumer that gets "
-            "there fails: let it seek past it, or take the partition from another replica"
+            f"{p.name}: a restarting broker does not check {places[0].path}, which is damaged ({why}). A consumer that "
+            "reaches the damage fails. Let it seek past the damage, or restore the partition from another replica"
         )
         yield Finding("unchecked-damage", "error", p.name, message, where=tuple(places))
 
@@ -67,9 +67,9 @@ def _cut_segments(p: Partition) -> Iterator[Finding]:
     """A restart will cut segments at which it would not look if their indexes were here."""
     for item in cut_alone(p):
         message = (
-            f"{p.name}: copy its folder BEFORE the broker is restarted: the index of {item.path} is not here, so that "
-            f"it goes through that segment, and cuts it at byte {item.offset or 0} ({item.detail}). What comes after "
-            "it in the segment can be salvaged from the copy only; later segments stay"
+            f"{p.name}: {item.path} has no index here, so a restarting broker scans this segment and truncates it at "
+            f"byte {item.offset or 0} ({item.detail}). Later segments stay. Copy the partition's folder BEFORE the "
+            "broker is restarted: the rest of the segment can then be salvaged only from the copy"
         )
         yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(item.path, item.offset),))
 
@@ -123,8 +123,9 @@ def late_start_findings(partitions: Iterable[Partition], hidden: str) -> Iterato
     for p in partitions:
         if p.log_start > 0:
             message = (
-                f"{p.name}: the log begins at offset {p.log_start}, and compaction alone leaves the beginning at 0: "
-                f"retention (cleanup.policy) or kafka-delete-records.sh removed what came before; {hidden}"
+                f"{p.name}: the log begins at offset {p.log_start}, although compaction alone never moves the start "
+                "from 0. Retention (cleanup.policy) or kafka-delete-records.sh deleted the records before it. "
+                f"{hidden}"
             )
             yield Finding("compacted-log-cut", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
@@ -200,10 +201,11 @@ def _open_transactions(p: Partition, newest: int | None, coordinated: bool) -> I
     others = f", and {len(found) - 1} more" if len(found) > 1 else ""
     message = (
         f"{p.name}: a transaction of producer {first.producer} is open since offset {first.first} ({utc(first.time)}, "
-        f"{many(first.records, 'record')}){others}: readers with isolation.level=read_committed stop at "
-        f"{p.last_stable} of {p.restart_end}, before {many(p.restart_end - p.last_stable, 'offset')}, until it ends. "
-        f"{_hanging(first, newest, coordinated)}. Where its producer will not end it, and no restored job will commit "
-        f"it: {_abort(p, first)}"
+        f"{many(first.records, 'record')}){others}. Until the transaction ends, read_committed consumers stop at the "
+        f"last stable offset {p.last_stable} and do not get the last "
+        f"{many(p.restart_end - p.last_stable, 'offset')} of the log (end: {p.restart_end}). "
+        f"{_hanging(first, newest, coordinated)}. If neither its producer nor a restored job will end the transaction, "
+        f"abort it: {_abort(p, first)}"
     )
     yield Finding("open-transaction", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
@@ -213,17 +215,17 @@ def _hanging(found: ProducerTransaction, newest: int | None, coordinated: bool) 
     age = newest - found.time if newest is not None and found.time is not None else 0
     if age > _LONGEST_MS:
         return (
-            f"It was open for {age // 60_000} minutes when the newest record was written: it is hanging, unless "
-            "transaction.max.timeout.ms was raised from its 15 minutes"
+            f"The transaction was open for {age // 60_000} minutes when the newest record was written: it is hanging, "
+            "unless transaction.max.timeout.ms was raised above its default of 15 minutes"
         )
     if not coordinated:
         return (
-            f"No log of a transaction coordinator ({_COORDINATOR}) is here: unless another broker has it, nothing "
-            "times the transaction out, and it is hanging"
+            f"PATH has no {_COORDINATOR} log: unless another broker has it, no coordinator times the transaction out, "
+            "and it is hanging"
         )
     return (
-        f"Whether a coordinator will time it out is in {_COORDINATOR}, which cklog does not read: "
-        "kafka-transactions.sh find-hanging says so"
+        f"cklog does not read {_COORDINATOR}, which records whether the coordinator will time the transaction out: run "
+        "kafka-transactions.sh find-hanging"
     )
 
 
@@ -312,9 +314,9 @@ def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]
     subject = f"group {commit.group}"
     if p.transactions.open and p.last_stable <= commit.offset < p.restart_end:
         message = (
-            f"{subject} goes on at offset {commit.offset} of {p.name}, where an open transaction begins or has begun: "
-            f"with isolation.level=read_committed it gets none of the {p.restart_end - commit.offset} offsets from "
-            "there on until that ends"
+            f"{subject} resumes {p.name} at offset {commit.offset}, at or after the start of an open transaction. "
+            "Until the transaction ends, read_committed consumers of the group get none of the "
+            f"{many(p.restart_end - commit.offset, 'offset')} from there to the log's end"
         )
         yield Finding("open-transaction", "warning", subject, message, where=(Where(p.folder.path or "."),))
     if commit.offset > p.restart_end and not p.unread:
@@ -360,7 +362,7 @@ def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     where = (Where(name),)
     if c.missing:
         gone = f"{many(c.missing, 'offset')} from {c.start} on {agreeing(c.missing, 'are')} gone"
-        message = f"{subject}: {gone}: the log of {name} begins after them"
+        message = f"{subject}: {gone}, because the log of {name} begins after them"
         yield Finding("retention-hole", "error", subject, message, where=where)
     if c.beyond and not c.unread:
         salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""

@@ -29,9 +29,9 @@ def recreated_findings(
         return []
     count = offset - p.log_start
     message = (
-        f"{subject} resumes {p.name} at offset {offset}, and {why}: the topic was deleted and created again, or this "
-        f"is the log of another cluster. A restart passes over {many(count, 'offset')} from {p.log_start} on that "
-        f"{agreeing(count, 'were')} never read. Let it start at offset {p.log_start} of this log"
+        f"{subject} resumes {p.name} at offset {offset}, but {why}: the topic was deleted and created again, or the "
+        f"log is from another cluster. A restart skips {many(count, 'offset')} from {p.log_start} on that "
+        f"{agreeing(count, 'were')} never read. Start at offset {p.log_start} of this log instead"
     )
     return [Finding("topic-recreated", "error", subject, message, where=(Where(p.folder.path or "."),))]
 
@@ -46,8 +46,7 @@ def _younger(p: Partition, stored: int | None) -> str:
     if stored is None or p.first_time is None or p.first_time <= stored:
         return ""
     return (
-        f"the oldest record of that log is of {utc(p.first_time)}, after this offset was stored ({utc(stored)}) by a "
-        "reader that had read all before it"
+        f"the oldest record of the log was written at {utc(p.first_time)}, after this offset was stored ({utc(stored)})"
     )
 
 
@@ -58,4 +57,4 @@ def _unknown_epoch(p: Partition, offset: int, epoch: int | None) -> str:
     known = max((leader for leader, start in p.folder.epochs if start <= offset), default=None)
     if known is None or epoch <= known:
         return ""
-    return f"the offset was stored of leader epoch {epoch}, where that log has leader epoch {known}"
+    return f"this offset was stored with leader epoch {epoch}, and the log has leader epoch {known} there"

@@ -92,9 +92,9 @@ class Kind:
         """
         path = self._opened.root.path
         if question.source_from and not (self.takes_positions or self.takes_begins):
-            raise UsageError("--source-from is about connectors' offsets and CDC sources", f"{path} holds none")
+            raise UsageError("--source-from applies to connectors' offsets and CDC sources", f"{path} holds none")
         if question.taken and not self.takes_positions:
-            raise UsageError("--taken is about connectors' offsets", f"{path} holds none")
+            raise UsageError("--taken applies to connectors' offsets", f"{path} holds none")
         if question.sinks and not self.holds_tables:
             raise UsageError("--sink is about lines of Flink and Spark", f"{path} is a {self._name} folder")
         if question.sinks or not self.holds_tables:
@@ -140,7 +140,7 @@ class Kind:
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the line, for `_whole_line`."""
-        self.refuse("says nothing of the messages between operators, so there is no line to be found")
+        self.refuse("does not record the messages between operators, so no line can be found")
 
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         """Return what the jobs here read of others and write for them, as of at most `most` points; here of one.

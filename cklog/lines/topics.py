@@ -1,4 +1,4 @@
-"""Topics that a line reads, beside their logs: whether they are still the same topics, and which partitions are new."""
+"""Topics that a line reads, compared with their logs: whether they are the same, and which partitions are new."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cklog.model.unchecked import Unchecked
 from cklog.model.wording import first_few, many
 
 _EARLIEST_TIME = 10**11
-"""In ms, in 1973: a smaller time counts from the begin of a run, and says nothing beside the times of records."""
+"""In ms, in 1973: a smaller time counts from the start of a run and cannot be compared with the times of records."""
 
 
 class ReadLog(NamedTuple):
@@ -39,7 +39,7 @@ class TopicComparison(NamedTuple):
 def compare_topics(
     line: RecoveryLine, logs: PartitionLogs, read: Sequence[ReadLog], written: Mapping[str, int]
 ) -> TopicComparison:
-    """Hold the topics that a line reads against their logs.
+    """Compare the topics that a line reads with their logs.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def compare_topics(
         findings += found
         if taken is None and not found and offset > p.log_start:
             topic = p.folder.topic
-            claim = f"topic {topic} is still the one that the line read, and was not deleted and created again"
+            claim = f"topic {topic} was not deleted and created again since the checkpoint"
             unchecked.setdefault(source.job, {})[Unchecked("topic", topic, claim)] = None
     without_offset = _partitions_without_offset(logs, read)
     findings += _without_offset_findings(without_offset)
@@ -110,9 +110,9 @@ def _without_offset_findings(rows: Sequence[Mapping[str, Any]]) -> list[Finding]
         names = [f"{topic}-{row['partition']}" for row in mine]
         records = sum(row["records"] for row in mine)
         message = (
-            f"the line has no position of {many(len(names), 'partition')} of topic {topic}: {first_few(names, 5)}, "
-            f"with {many(records, 'record')}. A restarted job that looks for new partitions reads them from their "
-            "start; one that does not never reads them"
+            f"the line has no offset for {many(len(names), 'partition')} of topic {topic}: {first_few(names, 5)}, with "
+            f"{many(records, 'record')}. A restarted job with partition discovery reads these partitions from their "
+            "start; a job without it never reads them"
         )
         places = tuple(Where(name) for name in names)
         found.append(Finding("partition-without-offset", "info", f"{job} {topic}".strip(), message, where=places))

@@ -25,7 +25,7 @@ def range_names(line: RecoveryLine) -> Callable[[SourceOffset], str]:
 def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool, tables: bool) -> Draft[RecoveryLine]:
     """Return a line whose runs say what nothing was compared with.
 
-    `sources`, `tables`: positions of sources, and the tables that sinks write, are to be told of. Where the question is
+    `sources`, `tables`: whether to name positions of sources, and the tables that sinks write. Where the question is
     to explain the line, all of it is a detail of the answer, too, for people.
     """
     line = found.result
@@ -61,7 +61,7 @@ def _of_sources(sources: Iterable[tuple[SourceOffset, bool]]) -> Iterator[Unchec
     for source, database in sources:
         name, offset = source.source, source.offset
         if offset == UNREAD_POSITION:
-            claim = f"source {name} still has its position, which cklog cannot read"
+            claim = f"source {name} still has the data at its position, which cklog cannot read"
             yield Unchecked("source", name, claim)
             continue
         if isinstance(offset, dict) and "logOffset" in offset:

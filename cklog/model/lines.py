@@ -148,10 +148,9 @@ class Round:
 class RollbackDistance:
     """How far a subtask goes back: from its newest stored checkpoint (a survivor: its current state) to the line.
 
-    In checkpoints, in time before the failure (`time_ms`, None: not known), and in messages of which it is known
-    that it had `received` or `sent` them, at least: of who failed, what it did after its newest checkpoint comes on
-    top. `depth`: the fewest orphan messages on a chain from a failure
-    to it; None: not asked for.
+    In checkpoints, in time before the failure (`time_ms`, None: not known), and in messages that it is known to have
+    `received` or `sent`. A failed subtask has processed more: nothing records what it did after its newest checkpoint.
+    `depth`: the fewest orphan messages on a chain from a failure to it; None: not requested.
     """
 
     operator: str

@@ -32,22 +32,22 @@ class Unchecked:
 
 _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "contents-not-checked": ("state", "every byte of the state files is intact", "--check-contents"),
-    "unknown-member": ("file", "the unknown members are not misspelled ones", None),
-    "unjudged-state": ("state", "the state files that a finding names can be loaded", None),
-    "unjudged-source": ("source", "the source has what it reads of the folder that a finding names", None),
-    "unread-state": ("state", "the state that a finding names can be read", None),
-    "unchecked-file": ("file", "the files without checksums are as they were written", None),
-    "unchecked-input": ("file", "the files outside PATH are there", "--map OLD=NEW"),
-    "files-outside": ("file", "the files outside PATH are there", "--map OLD=NEW"),
-    "pending-unchecked": ("sink", "files that the checkpoint has for a sink are there", "--map OLD=NEW"),
+    "unknown-member": ("file", "the unknown members are not misspelled known ones", None),
+    "unjudged-state": ("state", "the state files named in the findings can be loaded", None),
+    "unjudged-source": ("source", "the source can read the files named in the findings", None),
+    "unread-state": ("state", "the state named in the findings can be restored", None),
+    "unchecked-file": ("file", "the files without checksums are intact", None),
+    "unchecked-input": ("file", "the files outside PATH exist", "--map OLD=NEW"),
+    "files-outside": ("file", "the files outside PATH exist", "--map OLD=NEW"),
+    "pending-unchecked": ("sink", "the files pending for a sink exist", "--map OLD=NEW"),
     "unchecked-sink": ("sink", "the sink has no output of the batch in flight", None),
 }
 """What a finding that something was not looked at means for a restart, and the option that helps."""
 
 _MANY: dict[UncheckedKind, str] = {
-    "source": "{} sources still have the positions that they resume at",
-    "log": "the logs of {} channels still have what is replayed",
-    "topic": "{} topics are still the ones that the line read",
+    "source": "{} sources still have the positions at which they resume",
+    "log": "the logs of {} channels still have the messages to replay",
+    "topic": "{} topics were not deleted and created again since the checkpoint",
 }
 
 

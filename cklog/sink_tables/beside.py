@@ -146,9 +146,9 @@ def _sink_line(mine: RunAction, asked: AskedLine, opened: OpenedTables, agrees: 
 def _instead(unit: str, formats: set[TableFormat], former: bool) -> str:
     if unit == "batch" and former:
         return (
-            "the numbers that it has are of an older checkpoint, under the same id: start with a new checkpoint folder "
-            "and another id (txnAppId), whose sources begin where batch 0 of this checkpoint began, and whose state is "
-            "made anew: what this checkpoint wrote under those numbers is not in the table"
+            "the table's batch numbers are from an older checkpoint with the same id, so batches of this checkpoint "
+            "with those numbers are not in the table: start with a new checkpoint folder and another id (txnAppId), "
+            "with empty state, and let the sources begin where batch 0 of this checkpoint began"
         )
     if unit == "batch" and "delta" in formats:
         return (

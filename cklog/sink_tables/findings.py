@@ -10,14 +10,14 @@ from cklog.sink_tables.model import Fate, Outcome, SinkFit
 
 WHY: Mapping[str, str] = {
     "line-not-read": "there are checkpoints that could not be read, and so no line",
-    "not-whole": "its newest metadata are damaged, or nobody knows which they are: it may have taken more, or less",
+    "not-whole": "its newest metadata is damaged or unknown: it may have taken more, or less",
     "not-numbered": "Spark's commits to Paimon have no batch number: a batch that runs again is taken again",
-    "not-stamped": "no commit says which batch or checkpoint of the job it is of",
-    "other-writer": "this job is none of those that wrote there by its id",
+    "not-stamped": "its commits do not record which batch or checkpoint of the job they belong to",
+    "other-writer": "no commit there has the id of this job",
     "other-attempt": "a job that is not here has written newer numbers by the same operator: a later attempt, perhaps",
     "forgotten": "the snapshots that said what this job has written are expired",
     "pending-not-read": "what the state has pending for it was not read",
-    "pending-unseen": "files that the state has pending for it lie where nobody could look (--map OLD=NEW)",
+    "pending-unseen": "files that the state has pending for it are outside PATH (--map OLD=NEW)",
     "pending-not-numbered": "the state does not say under which number it commits what is pending",
 }
 """Why it cannot be told whether a table and a line agree."""

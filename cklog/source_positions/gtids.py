@@ -67,15 +67,15 @@ def gtids(text: str) -> Gtids:
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         if found := _MARIADB.fullmatch(part):
             if found[1] in domains:
-                raise NotGtids(f"domain {found[1]} stands twice in a set of MariaDB")
+                raise NotGtids(f"domain {found[1]} is in a MariaDB set twice")
             domains[found[1]] = found[2], int(found[3])
             continue
         source, _, spans = part.partition(":")
         if not _UUID.fullmatch(source.strip()) or not spans:
-            raise NotGtids(f"{part[:80]!r} is no id of MySQL or MariaDB")
+            raise NotGtids(f"{part[:80]!r} is not a GTID of MySQL or MariaDB")
         sources.setdefault(source.strip().lower(), []).extend(_interval(span.strip()) for span in spans.split(":"))
     if sources and domains:
-        raise NotGtids("ids of MySQL and of MariaDB in one set")
+        raise NotGtids("GTIDs of MySQL and of MariaDB in one set")
     return Gtids({source: _merged(spans) for source, spans in sources.items()}, domains)
 
 
@@ -83,7 +83,11 @@ def _interval(text: str) -> tuple[int, int]:
     found = _INTERVAL.fullmatch(text)
     if not found:
         tagged = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,31}", text) is not None
-        raise NotGtids(f"the tag {text} (MySQL 8.3 on), which is not compared" if tagged else f"{text[:80]!r}, no span")
+        raise NotGtids(
+            f"cklog does not compare tagged GTIDs (MySQL 8.3 and newer): tag {text}"
+            if tagged
+            else f"{text[:80]!r}, no span"
+        )
     first, last = int(found[1]), int(found[2] or found[1])
     if not 1 <= first <= last <= _LARGEST:
         raise NotGtids(f"the span {text}")

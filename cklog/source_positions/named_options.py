@@ -27,6 +27,6 @@ def by_name(option: str, given: Collection[str], known: Collection[str]) -> Mapp
             raise NotFound(f"{option} {text}: no such connector", f"there are {there}")
         value = text[len(name) + 1 :]
         if not value or name in found:
-            raise UsageError(f"{option} {text}: {'it is named twice' if value else 'nothing is said of it'}")
+            raise UsageError(f"{option} {text}: {'given twice' if value else 'the value is missing'}")
         found[name] = value
     return found

@@ -79,7 +79,7 @@ def retained(offset: Offset, told: str) -> Retained:
         if first is None:
             raise _refused(system, told)
         return in_log(offset, first)
-    return Retained(None, f"the order of such offsets is not known: {words(offset)}")
+    return Retained(None, f"cklog does not know the order of such offsets: {words(offset)}")
 
 
 def in_log(offset: Offset, first: int, end: int | None = None) -> Retained:
@@ -87,11 +87,11 @@ def in_log(offset: Offset, first: int, end: int | None = None) -> Retained:
     after, name = kafka_next(offset) or 0, kafka_partition(offset)
     if after < first:
         gone = first - after
-        lost = f"{many(gone, 'offset')} from {after} on {agreeing(gone, 'are')} gone"
-        return Retained(False, f"the log of {name} begins at {first}: {lost}, and the copy will lack them")
+        lost = f"{many(gone, 'offset')} from {after} on {agreeing(gone, 'were')} deleted"
+        return Retained(False, f"the log of {name} begins at {first}: {lost} and will be missing from the copy")
     if end is not None and after > end:
-        why = "it was cut, or the topic was made anew; a copy from its first offset has records twice"
-        return Retained(False, f"the log of {name} ends at {end}: {why}")
+        why = "the log was truncated, or the topic was deleted and created again"
+        return Retained(False, f"the log of {name} ends at {end}: {why}. A copy from its start has duplicates")
     return Retained(True, f"the log of {name} begins at {first}, not after offset {after}")
 
 
@@ -101,7 +101,7 @@ def _mysql(offset: Offset, told: str) -> Retained:
     mine = offset.get("gtids")
     if binlog(start["file"]) is not None and start["pos"] is not None:
         if mine:
-            why = "the connector goes by GTIDs, and may read another server's files: tell @@gtid_purged instead"
+            why = "the connector uses GTIDs and may read another server's binlogs: give @@gtid_purged instead"
             return Retained(None, why)
         order = compare_binlogs(start, offset)
         return _by(None if order is None else order <= 0, words(offset), told)
@@ -110,16 +110,16 @@ def _mysql(offset: Offset, told: str) -> Retained:
     except NotGtids as reason:
         raise UsageError(f"--source-from {told}: {reason}", FORMS["mysql"]) from None
     if not mine:
-        return Retained(None, "the offset was stored without GTIDs: tell the oldest binlog's FILE:POS instead")
+        return Retained(None, "the offset was stored without GTIDs: give FILE:POS of the oldest binlog instead")
     try:
         held = gtids(str(mine)).holds(purged)
     except NotGtids as reason:
         return Retained(None, f"the offset's GTIDs cannot be compared: {reason}")
     if held is None:
-        return Retained(None, "the sets of GTIDs cannot be compared: other servers, or another form")
+        return Retained(None, "the GTID sets cannot be compared: they name other servers or have different formats")
     if held:
-        return Retained(True, "all that the server has purged was taken")
-    return Retained(False, "the server has purged transactions that were not taken")
+        return Retained(True, "the connector has read every transaction that the server purged")
+    return Retained(False, "the server purged transactions that the connector has not read")
 
 
 def _by(held: bool | None, position: str, start: str) -> Retained:
@@ -129,4 +129,4 @@ def _by(held: bool | None, position: str, start: str) -> Retained:
 
 
 def _refused(system: str, told: str) -> UsageError:
-    return UsageError(f"--source-from {told}: no position of {system}", FORMS[system])
+    return UsageError(f"--source-from {told}: not a position of {system}", FORMS[system])

@@ -65,7 +65,7 @@ def _in_order(found: ScanAnswer) -> Sequence[ScannedRun]:
 def _elsewhere(runs: Sequence[ScannedRun]) -> str:
     """Say of rows that are left out how many need somebody."""
     asking = sum(run.action != "restart" for run in runs[MOST_ROWS:])
-    told = f", of which {asking:,} {agreeing(asking, 'need')} more than a restart" if asking else ""
+    told = f"; {asking:,} of them {agreeing(asking, 'need')} more than a restart" if asking else ""
     return f"{told}: --json has them all"
 
 

@@ -103,8 +103,9 @@ def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int,
                 "corrupt-file",
                 "warning",
                 one.path,
-                f"the checkpoint cannot be read: {one.why.rstrip('.')}. Every commit is there as JSON, so nothing is "
-                f"unknown; but Delta 4.0 does not open the table until this file and {LOG}/_last_checkpoint are moved",
+                f"the checkpoint cannot be read: {one.why.rstrip('.')}. Every commit exists as JSON, so "
+                f"nothing is unknown, but Delta 4.0 does not open the table until this file and {LOG}/_last_checkpoint "
+                "are moved away",
             )
         else:
             files.damaged(one.path, one.why)

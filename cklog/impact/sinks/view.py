@@ -37,9 +37,9 @@ WHY: Mapping[str, str] = {
     "read-again": "read again from the checkpoint on",
     "committed-later": "a newer checkpoint has committed, or may have committed, what comes again",
     "committed-by-restore": "pending in the checkpoint: the restore commits it",
-    "committed-before": "pending in the checkpoint, and committed already",
-    "aborted-before": "pending in the checkpoint, and aborted: no restore can commit it",
-    "commit-unknown": "pending in the checkpoint: whether a restore can commit it is not known",
+    "committed-before": "pending in the checkpoint and already committed",
+    "aborted-before": "pending in the checkpoint, but aborted by Kafka: no restore can commit it",
+    "commit-unknown": "pending in the checkpoint; whether a restore can commit it is unknown",
     "rolled-back": "taken after the checkpoint of the line, and put out",
     "taken-since": "what was taken after the checkpoint is not known",
     "in-its-queue": "its output queue has the results already: the replay filter drops them",
@@ -89,7 +89,7 @@ PIECES: Mapping[str, str] = {
     "pending-unseen": "whether what the checkpoint has pending for the sink is there (--map)",
     "table-not-asked": "what the table has taken (--sink NAME=TABLE)",
     "transactions": "the sink's transactions",
-    "transactions-lost": "transactions that were aborted: {names}",
+    "transactions-lost": "aborted transactions: {names}",
     "transactions-unknown": "whether Kafka can still commit what is pending (--kafka with all partitions of the sink)",
     "committed-since": "a newer checkpoint: its transactions are visible and come again ({names})",
     "uncommitted-seen": "readers of committed records (isolation.level)",
@@ -173,7 +173,7 @@ def _of_whom(row: SinkGuarantee | OutputInterval) -> str:
 
 _FOR_WHOM: Mapping[str, str] = {
     "foreachBatch, Kafka, console": "if it is foreachBatch, Kafka or console",
-    "that keep batch numbers": "if it keeps the numbers of batches",
+    "that keep batch numbers": "if it stores batch numbers",
 }
 """Kinds of a sink that is not known, in a sentence."""
 

@@ -156,12 +156,12 @@ def row_of(one: Judged) -> dict[str, Any]:
 
 
 _GONE = (
-    "A restart fails, or goes on after a gap, by its snapshot.mode; only a new snapshot makes up for what is gone, "
-    "without its deletions. Delete the offset (connect-json does) and let it take one, or restore the source's log"
+    "A restart fails or resumes after a gap, depending on snapshot.mode. Restore the source's log, or delete the "
+    "offset (--format connect-json) so that the connector takes a new snapshot, which has no events of deleted rows"
 )
 _GONE_IN_KAFKA = (
-    "A restart fails, or goes on at the log's first offset, by its auto.offset.reset (earliest is the default). "
-    "Restore the source's log, or delete the offset (connect-json does), which accepts this"
+    "A restart fails or resumes at the log's first offset, depending on auto.offset.reset (default: earliest). "
+    "Restore the source's log, or accept the gap and delete the offset (--format connect-json)"
 )
 
 
@@ -170,12 +170,12 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
     for one in judged:
         where, name = (one.entry.where,), one.run
         if one.deleted:
-            message = f"{one.name} ({one.label}): its offset was deleted; the connector, if it is there, begins anew"
+            message = f"{one.name} ({one.label}): its offset was deleted. If it still runs, it starts over"
             yield Finding("deleted-offset", "info", name, message, where)
         if one.snapshot:
             message = (
-                f"{one.name} ({one.label}) was taking a snapshot ({one.snapshot}) when its offset was stored: a "
-                "restart takes it again from the beginning, and every row that was written comes once more"
+                f"{one.name} ({one.label}) was taking a snapshot ({one.snapshot}) when its offset was stored. A "
+                "restart takes the snapshot again from the start and produces every row again"
             )
             yield Finding("unfinished-snapshot", "warning", name, message, where)
         if one.gone and one.retained is not None:
@@ -203,15 +203,15 @@ def _taken_findings(one: Judged) -> Iterator[Finding]:
             return
         if taken.again is None:
             message = (
-                f"{taken.log}: how many of its records come once more is not known: they say nothing of where they "
-                f"come from, or nothing that can be compared with {one.position}"
+                f"{taken.log}: cklog cannot tell how many of its records will be produced again: they have no source "
+                f"position, or none that can be compared with {one.position}"
             )
             yield Finding("taken-unknown", "warning", subject, message)
         elif taken.again:
-            most = "" if taken.exact else "at the most "
+            most = "" if taken.exact else "at most "
             message = (
-                f"{taken.log} ends {most}{many(taken.again, 'record')} after where {one.name} resumes "
-                f"({one.position}): they come once more, with the same source block. A sink that does not go by their "
-                "keys has them twice"
+                f"{taken.log} already has {most}{many(taken.again, 'record')} past the position at which {one.name} "
+                f"resumes ({one.position}). These records will be produced again, with the same source block. "
+                "Consumers that do not deduplicate by key will see them twice"
             )
             yield Finding("taken-again", "warning", subject, message)

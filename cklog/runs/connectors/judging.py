@@ -72,7 +72,7 @@ class OffsetJudge:
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
             findings += late_start_findings(
-                partitions, "connectors that stored an offset only before seem to have none, and begin anew"
+                partitions, "Connectors whose offsets were all deleted start over with a new snapshot"
             )
         return judged, findings
 

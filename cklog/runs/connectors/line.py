@@ -199,8 +199,8 @@ _REFUTED = {"restorable": "not-restorable", "maximal": "not-maximal"}
 
 
 def _unchecked(one: Judged) -> Unchecked:
-    """Say that nobody told where the source's log begins."""
-    claim = f"the source of {one.name} still has what follows {one.position}"
+    """Return what was not checked because nothing gives the start of the source's log."""
+    claim = f"the source of {one.name} still has the records after {one.position}"
     option = "--kafka FOLDER" if one.system == "kafka" else "--source-from NAME=POSITION"
     return Unchecked("source", one.name, claim, option)
 
@@ -263,17 +263,17 @@ def _chosen(judged: list[Judged]) -> str | None:
 def _note(mine: list[Judged], gone: list[Judged], resuming: list[Judged]) -> str:
     if gone:
         then = (
-            "it goes on at the log's first offset"
+            "it resumes at the log's first offset"
             if all(one.system == "kafka" for one in gone)
             else "it takes a new snapshot"
         )
         return (
-            "the source no longer has what follows: restore its log, or stop the connector and delete its offset by "
-            f"Connect's offset API (cklog replay --format connect-json makes the body): {then}"
+            "the source no longer has the next records: restore its log, or stop the connector and delete its offset "
+            f"with Connect's offset API (cklog replay --format connect-json writes the body): {then}"
         )
     if not resuming:
-        return "nothing is stored that it could resume at: it takes a new snapshot when it starts"
-    return "start the workers again: each connector goes on by itself"
+        return "no offset is stored: it takes a new snapshot when it starts"
+    return "start the workers again: each connector resumes on its own"
 
 
 def _store_row(name: str, entries: list[StoredOffset]) -> OffsetStoreRow:

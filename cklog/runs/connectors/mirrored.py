@@ -29,8 +29,8 @@ def beside_sources(judged: Iterable[Judged], logs: PartitionLogs | None) -> tupl
     mirrored = [one for one in judged if one.system == "kafka" and one.offset is not None]
     clusters = sorted({str(one.offset["cluster"]) for one in mirrored if one.offset is not None})
     if len(clusters) != 1:
-        several = f"connectors copy from several clusters ({', '.join(clusters)}), but a folder belongs to one"
-        hint = "say where each source's log begins with --source-from NAME=POSITION"
+        several = f"connectors copy from several clusters ({', '.join(clusters)}); a folder has the logs of one"
+        hint = "give the start of each source's log with --source-from NAME=POSITION"
         raise UsageError(f"--kafka: {several if clusters else 'no connector here copies from Kafka'}", hint)
     names = {one.name: kafka_partition(one.offset) for one in mirrored if one.offset is not None}
     known = {folder.name for folder in logs.layout.folders}
@@ -39,7 +39,7 @@ def beside_sources(judged: Iterable[Judged], logs: PartitionLogs | None) -> tupl
     findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
     absent = sorted(set(names.values()) - known)
     if absent:
-        message = f"{first_few(absent, 5)}: not among these Kafka logs, so not compared with them"
+        message = f"{first_few(absent, 5)}: not in these Kafka logs, so the offsets were not compared"
         findings.append(Finding("partition-elsewhere", "info", absent[0], message))
     return held, findings
 

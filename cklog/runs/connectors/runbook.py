@@ -91,10 +91,10 @@ def _resume(name: str) -> Step:
 
 
 def _look(run: RunAction) -> Step:
-    twice = "no record is known to come twice" if run.doubled == 0 else "records at the ends of its topics come twice"
+    twice = "no duplicates are known" if run.doubled == 0 else "the last records of its topics are duplicated"
     return looking(
         "Look at the first records",
-        f"a connector sends again what comes after its offset: {twice}",
+        f"a connector produces every record after its offset again: {twice}",
         "the first records begin where the line says, and the sinks have every key once",
     )
 

@@ -169,7 +169,7 @@ class PartitionLog:
             *partition_findings(partitions.values(), self.logs.layout.folders),
             *late_start_findings(
                 (partitions[folder.name] for folder in self.logs.layout.commit_folders),
-                "groups that committed only before have no offset here, and auto.offset.reset decides where they begin",
+                "Groups whose commits were all deleted have no offset: auto.offset.reset decides where they start",
             ),
             *commit_findings(commits, partitions),
         ]
@@ -340,7 +340,7 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -
         )
     elif damaged := [p for p in every if cuts_damage(p)]:
         which = _of(damaged, every)
-        lead = f"Copy the folder first: a restarting broker cuts {which} at damage, and what comes after it."
+        lead = f"Copy the folder first: a restarting broker truncates {which} where it is damaged."
     elif cut:
         lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
     elif unread:

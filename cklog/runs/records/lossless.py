@@ -32,7 +32,7 @@ from cklog.runs.records.plan import logged_in
 from cklog.runs.records.reading import RecordReader
 
 _ROUNDS = 100
-"""So many times it goes back at the most; behind that no line is offered."""
+"""The search goes back at most this often; no line is offered beyond that."""
 
 
 def with_lossless(reader: RecordReader, planned: Planned, question: Question) -> Planned:
@@ -57,7 +57,7 @@ def with_lossless(reader: RecordReader, planned: Planned, question: Question) ->
     at = " ".join(f"--at {history.subtasks[i]}={history.label_of(found)[i]}" for i in sorted(lowered))
     more = _read_more(reader, planned, found)
     again = f", and reads {many(more, 'record')} of sources again" if more else ""
-    whole = f"the newest line of which the logs have every message: it loses nothing{again}"
+    whole = f"the newest line whose messages are all in the logs: it loses nothing{again}"
     note = f"{result.runs[0].note}. Or take {at}, {whole}"
     return replace(planned, result=replace(result, runs=(replace(result.runs[0], note=note), *result.runs[1:])))
 

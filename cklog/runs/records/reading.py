@@ -217,7 +217,7 @@ class RecordReader:
         unread = [f for f in findings if f.id in NOT_JUDGED]
         if unread:
             message = f"no checkpoint record can be read; {unread[0].message}"
-            as_other = "ask again as a user who may read it, or on a whole copy"
+            as_other = "run again as a user with read permission, or on a complete copy"
             raise Unreadable(message, as_other if unread[0].id == UNREAD else "use a newer cklog")
         known, channels = self.named()
         if not (known or channels):

@@ -121,7 +121,7 @@ def _truncate(line: RecoveryLine) -> Step | None:
         return None
     return Step(
         title="Truncate the logs of what is sent again",
-        why="senders use these numbers again; no restored receiver has processed them, so receivers must not drop them",
+        why="senders reuse these numbers, and no restored receiver has processed them: receivers must not drop them",
         worked="each log ends at its number, or receivers process each number once",
         command=commands(*told),
         undo="the copy has the logs whole",

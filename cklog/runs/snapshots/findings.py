@@ -242,9 +242,9 @@ def program_findings(
         ]
         ask = " or ".join(f"--at {parser.job_id(group.job)}/0={its[0].id}" for its in newest[:5])
         message = (
-            f"{group.job or '.'}: snapshots of {len(newest)} programs lie under one job id, as application mode with "
-            f"high availability leaves them: {'; '.join(told[:5])}. A program cannot be restored from a snapshot of "
-            f"another one. Say which program is meant, with {ask}"
+            f"{group.job or '.'}: one job id has the checkpoints of {len(newest)} programs: {'; '.join(told[:5])}. "
+            "Application mode with high availability gives every job the same id. A program cannot be restored from a "
+            f"checkpoint of another one. Choose the program with {ask}"
         )
         where = tuple(Where(name_of(its[0])) for its in newest)
         found.append(Finding("several-programs", severity, group.job or ".", message, where))

@@ -248,16 +248,16 @@ class SnapshotLine:
         lost = [self._label(group) for group in plan.groups if has_lost_metadata(group)]
         if lost:
             they = f"{first_few(lost, 3)} {'has' if len(lost) == 1 else 'have each'}"
-            return f"Indeterminate: {they} begun several checkpoints, and none of them has metadata."
+            return f"Indeterminate: {they} started several checkpoints, and none of them has metadata."
         unsure = [j for group in plan.groups for j in group.snapshots if j.verdict in ("unchecked", *NOT_READ)]
         if unsure:
             also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""
-            outside = "files that it names lie outside PATH and were not looked at"
+            outside = "some of its files are outside PATH and were not checked"
             why = outside if unsure[0].verdict == "unchecked" else "was not read"
-            return f"Indeterminate: {self._called(unsure[0])}{also} may be whole, but {why}."
+            return f"Indeterminate: {self._called(unsure[0])}{also} may be complete, but {why}."
         if self._parser.only is not None:
             why = f"{self._parser.only} is one checkpoint of a job, and it cannot be restored"
-            return f"Indeterminate: {why}. Ask about the folder above: the job may have others there."
+            return f"Indeterminate: {why}. Give the folder above it: the job may have other checkpoints there."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
 

@@ -334,11 +334,11 @@ def pending_findings(judged: JudgedSnapshot, found: Sequence[Waiting]) -> list[F
 
 
 def _unseen(judged: JudgedSnapshot, sink: str, files: Sequence[str], place: str) -> Finding:
-    """Say of which files of a sink nobody knows whether they are there."""
+    """Report the pending files of a sink that were not looked for."""
     message = (
-        f"{name_of(judged)}: {many(len(files), 'file')} pending for sink {sink} {agreeing(len(files), 'were')} not "
-        f"looked for (first {files[0]}). A restore fails, or loses rows, if one is gone and was not committed before: "
-        "say where they are with --map OLD=NEW, or name the table with --sink"
+        f"{name_of(judged)}: cklog did not look for {many(len(files), 'file')} pending for sink {sink} (first "
+        f"{files[0]}). A restore fails or loses rows if a file is missing and was not committed before. Give the "
+        "files' folder with --map OLD=NEW, or the table with --sink"
     )
     return Finding("pending-unchecked", "error", sink, message, (Where(place),))
 

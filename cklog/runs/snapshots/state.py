@@ -151,8 +151,8 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
 
 
 _UNREAD_SOURCE = (
-    ". The job reads it and resumes there; cklog cannot say where that is, nor whether it is still there: look at the "
-    "source before the restart"
+    ". A source keeps its position in this state, so cklog cannot check where the job resumes or whether the source "
+    "still has the data. Check the source's retention before the restart"
 )
 
 

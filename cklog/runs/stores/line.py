@@ -265,7 +265,7 @@ def _is_unsure(findings: Iterable[Finding]) -> bool:
 
 
 _NOT_RESTORED = (
-    "a windowed store lacks only what is older than its retention, any other store is restored without what was removed"
+    "A windowed store lacks only windows past their retention; any other store is restored without the deleted records"
 )
 _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
 

@@ -145,17 +145,18 @@ def fitted(
 
 
 def unchecked_stores(application: str, restores: Iterable[StoreRestore]) -> list[Unchecked]:
-    """Say that nobody looked into the stores that go on from an offset: one that is emptier is taken for restored."""
+    """Return the stores that resume from an offset: cklog does not compare their contents with it."""
     sized = [r for r in restores if r.start == "checkpoint" and r.store_bytes is not None]
     if not sized:
         return []
     least = min(sized, key=lambda r: r.store_bytes or 0)
     small = f"{many(least.store_bytes or 0, 'byte')} on disk for offsets up to {least.restore_from}"
     if len(sized) == 1:
-        claim = f"store {least.store} holds what its offset says ({small})"
+        claim = f"store {least.store} has all updates up to its offset ({small})"
     else:
         claim = (
-            f"{len(sized)} stores hold what their offsets say (the smallest, {least.store} of {least.task}: {small})"
+            f"{len(sized)} stores have all updates up to their offsets (the smallest, {least.store} of {least.task}: "
+            f"{small})"
         )
     return [Unchecked("state", application, claim)]
 

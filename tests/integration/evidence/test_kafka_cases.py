@@ -92,6 +92,6 @@ def test_a_store_that_may_hold_less_than_its_offset_says_is_taken_for_granted_op
     (row,) = found["runs"][0]["unchecked"]
     assert (code, row["claim"]) == (
         0,
-        "store counts holds what its offset says (26 bytes on disk for offsets up to 400)",
+        "store counts has all updates up to its offset (26 bytes on disk for offsets up to 400)",
     )
     assert cklog("recovery-line", case / "state", "--kafka", case / "kafka", "--fail-on", "unchecked").code == 5

@@ -49,7 +49,7 @@ def test_state_and_tables_are_named_until_their_options_are_given() -> None:
 def test_a_file_sink_that_was_read_is_not_named_but_files_elsewhere_are(tmp_path: Path) -> None:
     assert unchecked(WORDCOUNT) == [
         ("state", "every operator with state has a folder here: no commit names them", None),
-        ("file", "the files outside PATH are there", "--map OLD=NEW"),
+        ("file", "the files outside PATH exist", "--map OLD=NEW"),
     ]
     shutil.copytree(WORDCOUNT / "ck", tmp_path / "alone")
     assert ("sink", TABLES, "--sink URI") in unchecked(tmp_path / "alone")
@@ -83,6 +83,6 @@ def test_the_text_has_one_sentence_and_explain_has_every_row(run: Path) -> None:
 def test_the_sentence_stays_short_however_much_was_not_compared() -> None:
     rows = [Unchecked("source", f"t-{i}", f"source t-{i} still has offset {i}", "--kafka FOLDER") for i in range(1000)]
     assert unchecked_sentence(rows) == (
-        "Not checked: whether 1000 sources still have the positions that they resume at (--kafka FOLDER)."
+        "Not checked: whether 1000 sources still have the positions at which they resume (--kafka FOLDER)."
     )
     assert unchecked_sentence([]) == ""

@@ -35,7 +35,7 @@ def test_rows_that_need_somebody_and_find_no_room_are_counted() -> None:
     runs = tuple(replace(ready, path=f"runs/{n:02}", action="repair-first") for n in range(43))
     found = ScanAnswer("repair-first", ("runs",), None, "path", len(runs), 0, counted(runs), runs)
     [shown] = scan_view(Answer("scan", "findings", 3, (), (), found)).sections
-    assert shown.note == "and 3 more rows, of which 3 need more than a restart: --json has them all"
+    assert shown.note == "and 3 more rows; 3 of them need more than a restart: --json has them all"
 
 
 def test_brief_names_the_runs_that_need_somebody() -> None:

@@ -1,4 +1,4 @@
-"""Positions of Flink's CDC sources in a database's log, beside where that log begins (`--source-from`)."""
+"""Positions of Flink's CDC sources in a database's log, compared with where that log begins (`--source-from`)."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def _finding(one: _Resumes, subject: str, held: Retained) -> Finding:
     at = one.source.offset
     where = (Where(one.place),)
     if held.held is None:
-        message = f"{subject}: whether its database still has {at} is not known: {held.because}"
+        message = f"{subject}: cklog cannot tell whether the database still has {at}: {held.because}"
         return Finding("position-unknown", "error", subject, message, where)
     message = (
-        f"{subject} resumes at {at}, which its database no longer has: {held.because}. A restored job fails at this "
-        "source, and starts again for ever. Restore the database's log, or start the source with a new snapshot"
+        f"{subject} resumes at {at}, which the database no longer has: {held.because}. A restored job fails at this "
+        "source and restarts in a loop. Restore the database's log, or start the source with a new snapshot"
     )
     return Finding("position-gone", "error", subject, message, where)

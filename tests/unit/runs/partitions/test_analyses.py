@@ -176,9 +176,9 @@ def test_a_segment_without_its_index_is_gone_through_and_cut_alone(tmp_path: Pat
     answer = log_of(tmp_path).recovery_line(Question())
     assert "unchecked-damage" not in ids(answer)
     [told] = [f for f in answer.findings if f.id == "restart-cuts-log"]
-    assert "the index of t-0/00000000000000000000.log is not here" in told.message
-    assert "later segments stay" in told.message
-    assert view(answer).headline.startswith("Copy the folder first: a restarting broker cuts the log at damage")
+    assert "t-0/00000000000000000000.log has no index here" in told.message
+    assert "Later segments stay" in told.message
+    assert view(answer).headline.startswith("Copy the folder first: a restarting broker truncates the log where")
     (tmp_path / "t-0" / f"{0:020}.index").write_bytes(b"")
     assert "unchecked-damage" in ids(log_of(tmp_path).recovery_line(Question()))
 

@@ -61,4 +61,4 @@ def test_one_checkpoint_that_cannot_be_restored_says_nothing_of_its_job(tmp_path
     ended = cklog("recovery-line", tmp_path / OLD / "chk-8", "--map", f"{ORIGIN}={tmp_path}", "--json")
     result = json.loads(ended.out)["result"]
     assert (ended.code, result["action"]) == (5, "undetermined")
-    assert "Ask about the folder above" in result["details"]["headline"]
+    assert "Give the folder above" in result["details"]["headline"]
