@@ -289,7 +289,7 @@ def test_a_spark_query_that_would_skip_batches_is_repaired_first(tmp_path: Path,
     code, found = answered(folder)
     run = found["result"]["runs"][0]
     assert (code, run["action"], run["lost"], run["command"]) == (3 if lost[0] else 4, "repair-first", None, None)
-    assert run["note"] == "the findings say what to mend before the query is started again"
+    assert run["note"] == "repair what the findings name before the query is started again"
     assert run["blocked_by"] == [f"missing-batch-file ck/commits/{lost[0]}"]
 
 

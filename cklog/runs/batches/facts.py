@@ -45,13 +45,13 @@ def flaw_facts(
         return
     if read.flaw.passed and read.flaw.id == "checksum-mismatch":
         then = (
-            f"Spark does not check it here, and a restart goes on with what the file says. Either it or {read.sidecar} "
-            "is damaged, so that nothing is believed of it: compare it with a backup."
+            "Spark does not verify this checksum, and a restart uses the file as it is. The file or "
+            f"{read.sidecar} is damaged, so cklog does not use its contents. Compare it with a backup."
         )
     elif read.flaw.passed:
         then = (
-            "Spark takes 0 for it, and a restart goes on with what else the file says. It is damaged, so that nothing "
-            "is believed of it: compare it with a backup."
+            "Spark uses 0 instead, and the rest of the file as it is. The file is damaged, so cklog does not use its "
+            "contents. Compare it with a backup."
         )
     unsure = read.flaw.id in NOT_JUDGED
     if unsure and severity == "error":
@@ -65,7 +65,7 @@ def flaw_facts(
 
 def how_to_judge(id: str) -> str:
     """Say what to do about a file that was not judged; `id` is one of `NOT_JUDGED`."""
-    return "Ask again as a user who may read it." if id == UNREAD else "Use a newer cklog."
+    return "Run again as a user with read permission." if id == UNREAD else "Use a newer cklog."
 
 
 def checksum_findings(reads: Iterable[FileRead[Any]]) -> Iterable[Finding]:

@@ -195,14 +195,14 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
         message = (
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
-            f"skips {which}: what they had not finished is lost, and whoever runs them again by hand may double it. "
-            f"Find out from the sink whether it has {those} {which}; if so put the commits back, else {_COPY} remove "
-            f"the offsets above {first} with their .crc."
+            f"skips {which}: results that the sink does not have yet are lost. Check whether the sink has {those} "
+            f"{which}. If it has, put the commits back. If not, {_COPY} remove the offsets above {first} with "
+            "their .crc."
         )
         if names_states(logs):
             message = (
                 f"{commits}: {which} missing, though {offsets}/{o} was planned after. The restart fails: with state "
-                f"checkpoint format 2 {commits}/{o - 1} alone names the states on which batch {o} stands. Put the "
+                f"checkpoint format 2 {commits}/{o - 1} alone names the states that batch {o} needs. Put the "
                 f"commits back from a backup{or_go_back(logs)}."
             )
         finding = file_finding("missing-batch-file", "error", f"{commits}/{first}", message)

@@ -256,9 +256,9 @@ def _note(plan: BatchPlan) -> str:
         )
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
     if plan.fails or plan.skips:
-        return "the findings say what to mend before the query is started again"
+        return "repair what the findings name before the query is started again"
     bare = not plan.stores and plan.committed >= 0  # before the first commit there need not be any state
-    stateless = "; it must be one that keeps no state: no state folder is here" if bare else ""
+    stateless = "; it must be a stateless query: no state folder is here" if bare else ""
     return f"start the query's own program again, with this checkpointLocation{stateless}"
 
 
@@ -321,8 +321,8 @@ def _loadable(batch: int, target: BatchPlan) -> Check:
     if target.unjudged:
         return Check("loadable", None, target.unjudged)
     stores = sum(row["partitions"] for row in target.stores)
-    mended = "; a restart fails before the files that the findings name are mended" if target.fails else ""
-    return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}{mended}")
+    until = "; a restart fails until the files that the findings name are repaired" if target.fails else ""
+    return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}{until}")
 
 
 def _replayable(sizes: list[Any]) -> Check:

@@ -90,7 +90,7 @@ class Restart:
         elif self.unread_start:
             said = [f"{then} runs batch {planned} again, and goes on; where its range begins cannot be read."]
         if planned > c + 1 and self.asynchronous:
-            said.append(f"It reads as one batch what may have run as batches {c + 1} to {planned}, and after.")
+            said.append(f"Its range may have run already, as batches {c + 1} to {planned} and later.")
         elif planned > c + 1:
             which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
             said.append(f"It does not run {which}, for which there is no commit.")
@@ -113,7 +113,7 @@ class Restart:
         log = f"the log of the file sink, {self.sink}," if self.sink is not None else "a file sink's log"
         if c < 0:
             return (
-                "To begin anew, use an empty checkpoint folder, or on a copy of this one remove all offsets, commits "
+                "To start over, use an empty checkpoint folder, or on a copy of this one remove all offsets, commits "
                 f"and state: all input is read again; {log} must be emptied, or it skips what it lists, and {twice}."
             )
         if self.planned is None:

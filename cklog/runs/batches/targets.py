@@ -111,7 +111,7 @@ def way_back(logs: MetadataLogs, batch: int) -> Literal["afresh", "again"] | Non
 def or_go_back(logs: MetadataLogs) -> str:
     """Name the newest batch that plans and commits allow to go back to, "" if there is none."""
     back = max((n for n in logs.commits if way_back(logs, n) is not None), default=None)
-    return "" if back is None else f", or go back: --at query/0={back} tells how"
+    return "" if back is None else f", or go back (--at query/0={back})"
 
 
 def back_to(logs: MetadataLogs, at: int) -> MetadataLogs:
