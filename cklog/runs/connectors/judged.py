@@ -170,7 +170,8 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
     for one in judged:
         where, name = (one.entry.where,), one.run
         if one.deleted:
-            message = f"{one.name} ({one.label}): its offset was deleted. If it still runs, it starts over"
+            then = "If the connector still runs, it starts over"
+            message = f"{one.name} ({one.label}): its offset was deleted. {then}"
             yield Finding("deleted-offset", "info", name, message, where)
         if one.snapshot:
             message = (

@@ -272,7 +272,7 @@ def _note(mine: list[Judged], gone: list[Judged], resuming: list[Judged]) -> str
             f"with Connect's offset API (cklog replay --format connect-json writes the body): {then}"
         )
     if not resuming:
-        return "no offset is stored: it takes a new snapshot when it starts"
+        return "no offset is stored, so the connector takes a new snapshot when it starts"
     return "start the workers again: each connector resumes on its own"
 
 
@@ -308,17 +308,17 @@ def _folder(one: Judged) -> str:
 
 
 def _checks(one: Judged, number: int | None, maximal: bool) -> list[Check]:
-    """Checks of one partition's line; None: it begins anew."""
+    """Return the checks of one partition's line; `number` None: it starts over."""
     entry = one.entry
     if number is None:
-        told = f"{one.name} begins anew: {one.position}"
+        told = f"{one.name} starts over: {one.position}"
         return [Check("restorable", None if one.undecided else True, told), *([Check("maximal", True, told)] * maximal)]
     at = "nothing counts" if entry.offset is None else f"entry {entry.number} does: {one.position}"
     same = number == entry.number and entry.offset is not None
     if one.gone and one.retained is not None:
         restorable = Check("restorable", False if same else None, f"{one.name}: {one.retained.because}")
     elif one.undecided:
-        restorable = Check("restorable", None, f"{one.name}: nothing tells whether the source has {one.position}")
+        restorable = Check("restorable", None, f"{one.name}: cklog cannot tell whether the source has {one.position}")
     else:
         restorable = Check("restorable", True if same else None, f"of {one.name} {at}")
     checks = [restorable]
@@ -328,19 +328,19 @@ def _checks(one: Judged, number: int | None, maximal: bool) -> list[Check]:
 
 
 def _headline(judged: list[Judged]) -> str:
-    """Say in one sentence where connectors go on."""
+    """Say in one sentence where connectors resume."""
     if not judged:
         return "No offset of any connector can be read."
     count = len({one.run for one in judged})
     gone = sum(one.gone for one in judged)
     anew = sum(not one.resumes for one in judged)
     on = len(judged) - gone - anew
-    parts = [f"{on} of {many(len(judged), 'partition')} of {many(count, 'connector')} {'goes' if on == 1 else 'go'} on"]
+    parts = [f"{on} of {many(len(judged), 'partition')} of {many(count, 'connector')} {agreeing(on, 'resume')}"]
     if anew:
-        parts.append(f"{anew} {agreeing(anew, 'begin')} anew")
+        parts.append(f"{anew} {agreeing(anew, 'start')} over")
     if gone:
-        parts.append(f"{gone} {agreeing(gone, 'have')} a position that the source has no more")
+        parts.append(f"{gone} {agreeing(gone, 'have')} a position that the source no longer has")
     known = [one.again for one in judged if one.again is not None]
     if known:
-        parts.append(f"{many(sum(known), 'record')} in topics {agreeing(sum(known), 'come')} once more")
+        parts.append(f"{many(sum(known), 'record')} in topics {agreeing(sum(known), 'are')} produced again")
     return f"{', '.join(parts)}."

@@ -102,7 +102,7 @@ def test_what_lies_behind_the_position_comes_once_more(tmp_path: Path) -> None:
     assert found["result"]["runs"][0]["doubled"] == 3
     assert found["result"]["runs"][0]["chosen"] == "b.000003:500"
     told = found["result"]["details"]["headline"]
-    assert told == "1 of 1 partition of 1 connector goes on, 3 records in topics come once more."
+    assert told == "1 of 1 partition of 1 connector resumes, 3 records in topics are produced again."
 
 
 def test_an_earlier_crash_left_records_twice_and_the_farther_ones_count_too(tmp_path: Path) -> None:

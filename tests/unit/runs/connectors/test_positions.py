@@ -77,7 +77,7 @@ def test_what_is_no_set_of_transactions(text: str) -> None:
 
 
 def test_a_set_with_tags_is_refused_by_name() -> None:
-    with pytest.raises(NotGtids, match="the tag billing"):
+    with pytest.raises(NotGtids, match="tag billing"):
         gtids(f"{U}:1-5:billing:1-3")
 
 

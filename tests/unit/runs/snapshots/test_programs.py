@@ -12,13 +12,13 @@ from tests.program import cklog
 
 
 def asked(root: Path, *snapshots: Snapshot) -> list[str]:
-    """The programs that a folder is told to hold, by what is said of each."""
+    """The programs that a finding names in a folder."""
     for number, snapshot in enumerate(snapshots, 7):
         checkpoint(root, OLD, number, snapshot)
     ended = cklog("recovery-line", root, "--map", f"{ORIGIN}={root}", "--json")
     messages = [f["message"] for f in json.loads(ended.out)["findings"] if f["id"] == "several-programs"]
     assert ended.code == (5 if messages else 0)
-    return [told for message in messages for told in message.partition("them: ")[2].partition(". ")[0].split("; ")]
+    return [told for message in messages for told in message.partition("programs: ")[2].partition(". ")[0].split("; ")]
 
 
 def test_programs_without_a_common_operator(tmp_path: Path) -> None:
