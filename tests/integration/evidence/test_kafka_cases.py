@@ -44,7 +44,7 @@ def test_mirrormaker_resumes_after_the_last_offset_that_it_stored() -> None:
     for option in (("--kafka", case / "kafka-A"), ("--source-from", "MirrorSourceConnector/0=700")):
         code, found, told = line(*asked, *option)
         assert (code, found["action"]) == (3, "repair-first")
-        assert "200 offsets from 500 on are gone" in told["position-gone"]
+        assert "200 offsets from 500 on were deleted" in told["position-gone"]
     code, found, _ = line(*asked, "--source-from", "MirrorSourceConnector/0=500")
     assert (code, found["action"]) == (0, "restart")
     code, _, _ = line(*asked, "--source-from", "MirrorSourceConnector/0=500", "--kafka", case / "kafka-A")
@@ -65,7 +65,7 @@ def test_a_hanging_transaction_is_named_with_its_way_out() -> None:
     for words in (
         "producer 9001",
         "since offset 50 (2026-11-18 11:07:30.000Z",
-        "before 401 offsets",
+        "do not get the last 401 offsets",
         "hanging",
         "abort --topic payments --partition 0 --start-offset 50",
     ):
