@@ -11,6 +11,9 @@ from typing import Literal, NamedTuple, TypedDict
 
 import pyarrow as pa
 
+SPLITS, CDC = "SourceReaderState", "cdc"
+"""The list in which a source keeps its readers' splits, and the kind of splits that read a database's log."""
+
 SNAPSHOTS = pa.schema(
     [
         pa.field("entry", pa.string(), nullable=False),

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from cklog.budgets import check_json
 from cklog.errors import OverBudget
+from cklog.inputs.snapshots import CDC
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.layouts import FoundElement, expect_version
 
@@ -44,7 +45,7 @@ def cdc_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     cursor.done("a split")
     if not name or start is None:
         raise Malformed(at, "a split without a position")
-    yield FoundElement(at, "source", {"name": name, "kind": "cdc", "detail": start})
+    yield FoundElement(at, "source", {"name": name, "kind": CDC, "detail": start})
 
 
 def _read_position(cursor: Cursor) -> str | None:

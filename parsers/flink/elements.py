@@ -33,6 +33,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from cklog.inputs.snapshots import SPLITS
 from cklog.model.wording import agreeing, many
 from cklog.parsers.flink.cdc import cdc_split
 from cklog.parsers.flink.committables import COMMITTERS, commit_user, kafka_writer
@@ -144,9 +145,6 @@ def number_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
         yield from _read_number_range(cursor)
     cursor.done("an enumerator")
 
-
-SPLITS = "SourceReaderState"
-"""The list in which a source keeps the splits of its readers."""
 
 LAYOUTS: dict[str, tuple[tuple[ElementLayout, ...], str]] = {
     SPLITS: ((kafka_split, dynamic_split, number_split, cdc_split), "unknown-split"),

@@ -36,7 +36,7 @@ _ID = re.compile("[0-9a-f]{32}")
 _MANIFEST = bytes.fromhex("c201")
 _PATH_FIRST = re.compile(r'"fields"\s*:\s*\[\s*\{\s*"name"\s*:\s*"manifest_path"\s*,\s*"type"\s*:\s*"string"')
 _KNOWN = (1, 2)
-_SPLITS = (1, 2, 3, 4)
+_SPLIT_VERSIONS = (1, 2, 3, 4)
 _STATUSES = ("UNASSIGNED", "ASSIGNED", "COMPLETED")
 _LONGEST_PATH = 1 << 14
 
@@ -78,7 +78,7 @@ def iceberg_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     expect_version(version, 1, 2)
     at = cursor.at
     snapshot = _read_position(cursor) if cursor.flag("whether there is a position") else None
-    expect_version(cursor.i32("a version of splits"), *_SPLITS)
+    expect_version(cursor.i32("a version of splits"), *_SPLIT_VERSIONS)
     for _ in range(cursor.count(6, "splits")):
         cursor.blob("a split")
         if cursor.utf("a status") not in _STATUSES:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cklog.inputs.snapshots import CDC, SPLITS
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import UNREAD_POSITION, SourceOffset
 from cklog.runs.snapshots.heads import rows_of
@@ -16,9 +17,6 @@ from cklog.source_positions.positions import words
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3
 UNSET = -(1 << 63)
-
-SPLITS, CDC = "SourceReaderState", "cdc"
-"""The list in which a source keeps its splits, and the kind of splits that read a database's log."""
 
 ICEBERG = "iceberg-table"
 """What a source is called that reads one: its state does not name the table."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.snapshots import CDC
 from cklog.lines.unchecked import range_names
 from cklog.model.findings import Finding, Where
 from cklog.model.lines import RecoveryLine, SourceOffset
@@ -14,7 +15,7 @@ from cklog.model.verdict import Draft
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.plan import SnapshotPlan
-from cklog.runs.snapshots.state import CDC, cdc_position, operator_labels
+from cklog.runs.snapshots.state import cdc_position, operator_labels
 from cklog.source_positions.named_options import by_name
 from cklog.source_positions.positions import words
 from cklog.source_positions.retained import Retained, retained
