@@ -26,6 +26,9 @@ _THEN: Mapping[str, str] = {
 }
 """What a person does about some damage."""
 
+_OF_A_FILE = frozenset({"empty-file", "checksum-mismatch"})
+"""Damage whose detail says all: in the words of the finding of a parser that looked at the file itself."""
+
 
 def damage_findings(damage: Iterable[Damage]) -> list[Finding]:
     """Return one finding per file and kind of damage: how many, where, and what the first one is."""
@@ -53,11 +56,12 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         "offset-jump": "offsets do not go on as they should",
         "offset-backwards": "offsets fall",
         UNKNOWN_VERSION: "not read",
-        "empty-file": "holds nothing",
         "damaged-value": "a value is damaged",
         "unknown-member": f"{many(count, 'record')} {agreeing(count, 'have')} a member that is ignored",
     }.get(id, id)
     then = _THEN.get(id, "")
     lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}{then}"
+    if id in _OF_A_FILE:
+        lead = f"{path} {first.detail}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)
     return Finding(id=id, severity=_SEVERITY.get(id, "error"), subject=path, message=lead, where=places)

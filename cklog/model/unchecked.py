@@ -36,6 +36,7 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "unjudged-state": ("state", "the state files named in the findings can be loaded", None),
     "unjudged-source": ("source", "the source can read the files named in the findings", None),
     "unread-state": ("state", "the state named in the findings can be restored", None),
+    "empty-file": ("file", "the empty files never held a record", None),
     "unchecked-file": ("file", "the files without checksums are intact", None),
     "unchecked-input": ("file", "the files outside PATH exist", "--map OLD=NEW"),
     "files-outside": ("file", "the files outside PATH exist", "--map OLD=NEW"),

@@ -144,6 +144,7 @@ _LATE = "over-recovery-time"
 
 _GOES_WRONG = frozenset(
     {
+        "bad-manifest",
         "retention-hole",
         "lost-result",
         "ambiguous-tie",

@@ -22,6 +22,10 @@ HEADER = struct.Struct(
 )
 _SUM = struct.Struct(">I")
 
+EMPTY = "holds nothing: written but never filled, or cut to 0"
+EMPTIED = "is empty, but its .crc has checksums of data: its records are lost"
+"""What is wrong with a file of 0 bytes: nothing proves that it held records, or its checksum file does."""
+
 
 @dataclass(frozen=True, slots=True)
 class CrcMismatch:

@@ -22,6 +22,7 @@ from cklog.engine.scan import Damage, Split
 from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
+from cklog.parsers.codecs.hadoop_crc import EMPTIED, EMPTY
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.storage import FileEntry, Root
 
@@ -37,7 +38,7 @@ LARGEST_STEP_BYTES = 8 << 20
 _FIRST_REMOTE_BYTES = 64 << 10
 """The same of a store, where each step is half of what was read before: in all no more than twice what is wanted."""
 
-_REFUSED = "cklog.parsers.native.output_queues:refused"
+_REFUSED, _LOST = "cklog.parsers.native.output_queues:refused", "cklog.parsers.native.output_queues:lost"
 PARTITION = re.compile(r"(?s)(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
 """The name of a Kafka topic-partition folder."""
 
@@ -146,7 +147,8 @@ class OutputQueue:
         uri = self.root.uri(entry.path)
         faults = {f.id for f in self.check(entry)}
         if not entry.size or (entry.path.endswith(".parquet") and faults):
-            yield Split(uri=uri, path=entry.path, reader=_REFUSED, start=0, end=1, size=entry.size)
+            reader = _LOST if not entry.size and faults & _UNTRUSTED else _REFUSED
+            yield Split(uri=uri, path=entry.path, reader=reader, start=0, end=1, size=entry.size)
         elif entry.path.endswith(".parquet"):
             from cklog.parsers.tables.parquet import row_groups
 
@@ -179,9 +181,14 @@ _UNTRUSTED = frozenset({"checksum-mismatch"})
 def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the damage of a file that holds nothing that can be used, a gap in the queue (a `Reader` of scans)."""
     if not split.size:
-        yield Damage(split.path, "empty-file", None, "holds nothing: written but never filled, or cut to 0")
+        yield Damage(split.path, "empty-file", None, EMPTY)
     else:
         yield Damage(split.path, "corrupt-file", None, "no record of it can be used")
+
+
+def lost(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the damage of an empty file whose records are proved to be lost (a `Reader` of scans)."""
+    yield Damage(split.path, "checksum-mismatch", None, EMPTIED)
 
 
 def output_queues(

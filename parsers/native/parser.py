@@ -27,7 +27,7 @@ from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.model.verdict import UNREAD
-from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
+from cklog.parsers.codecs.hadoop_crc import EMPTIED, EMPTY, check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
 from cklog.parsers.native.manifest import checked_manifest, slips_in, tells_of_outputs_alone
@@ -245,24 +245,22 @@ class Native(Format):
         """Look for the faults that `_check_file` keeps: the size, the checksums beside the file, the footer."""
         if is_segment(entry.path):
             return  # an empty one waits for records; batches have checksums of their own
-        if entry.size == 0:
-            yield _finding("empty-file", "warning", entry.path, "holds nothing: written but never filled, or cut to 0")
-            return
-        sidecar = sidecar_of(entry.path)
-        if sidecar in self._sizes:
-            sums, wrong = None, None
+        sums, wrong = None, None
+        if (sidecar := sidecar_of(entry.path)) in self._sizes:
             try:
                 sums = self._root.read(sidecar)
                 wrong = check_pieces(self._pieces(entry), sums)
             except OSError:
                 pass  # not seen, and so the root says of it
-            if sums is not None and not is_readable(sums):
-                yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
-            if wrong is not None:
-                kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED
-                message = f"does not match its .crc; {kept}: {wrong.why}"
-                yield _finding("checksum-mismatch", "error", entry.path, message, wrong.offset)
-                return
+        if sums is not None and not is_readable(sums):
+            yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
+        if wrong is not None:
+            offset = wrong.offset if entry.size else None
+            yield _finding("checksum-mismatch", "error", entry.path, _mismatch(entry, wrong.why), offset)
+            return
+        if entry.size == 0:
+            yield _finding("empty-file", "warning", entry.path, EMPTY)
+            return
         if entry.path.endswith(".parquet"):
             from cklog.parsers.tables.parquet import UNREADABLE, footer
 
@@ -337,6 +335,14 @@ def _topmost(folders: Iterable[str]) -> list[str]:
         if not kept or not folder.startswith(kept[-1] + "/"):
             kept.append(folder)
     return sorted(kept)
+
+
+def _mismatch(entry: FileEntry, why: str) -> str:
+    """Say what a wrong checksum of a file means for its records."""
+    if entry.size == 0:
+        return EMPTIED
+    kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED
+    return f"does not match its .crc; {kept}: {why}"
 
 
 def _is_data(path: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
+from cklog.parsers.codecs.hadoop_crc import EMPTIED, EMPTY, check, sidecar_of
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
 from cklog.storage import FileEntry, Root, open_file
 
@@ -73,19 +75,16 @@ class RecordsParser(Format, ABC):
         return sum(entry.size for entry in self._files(table))
 
     def findings(self, table: str) -> tuple[Finding, ...]:
-        """Report the files of the table that hold nothing."""
-        empty = [entry.path for entry in self._files(table) if entry.size == 0]
-        why = "holds nothing: written but never filled, or cut to 0"
-        return tuple(
-            Finding(
-                id="empty-file",
-                severity="warning",
-                subject=path,
-                message=f"{path} {why}",
-                where=(Where(path, None),),
-            )
-            for path in empty
-        )
+        """Report the files of the table that hold nothing, and of those the ones whose checksum file proves a loss."""
+        return tuple(self._empty(entry.path) for entry in self._files(table) if entry.size == 0)
+
+    def _empty(self, path: str) -> Finding:
+        sidecar = sidecar_of(path)
+        if any(entry.path == sidecar for entry in self._entries):
+            with suppress(OSError):  # not seen, and so the root says of it
+                if check(b"", self._root.read(sidecar)) is not None:
+                    return Finding("checksum-mismatch", "error", path, f"{path} {EMPTIED}", (Where(path),))
+        return Finding("empty-file", "warning", path, f"{path} {EMPTY}", (Where(path),))
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
         """Return one row a file, with the intact records that a scan counted."""

@@ -29,7 +29,7 @@ from cklog.model.wording import first_few
 if TYPE_CHECKING:
     from cklog.runs.records.evidence import Planned
 
-HIDES_NEWER = LOSSES | {
+HIDES_NEWER = LOSSES - {"bad-manifest"} | {
     "missing-state-file",
     "unknown-receipts",
     "no-checkpoint-record",

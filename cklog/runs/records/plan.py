@@ -8,7 +8,7 @@ A checkpoint that was taken while tokens went on already contains the tuples bet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,7 +78,7 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
     if evidence.gone.any():
         findings += newer_without_state(evidence.records, evidence.gone, _labels(evidence, found.line))
     evidence = replace(evidence, findings=with_untouched(reader.tables, evidence.records, chosen, evidence.findings))
-    told = evidence.joined([*replay_findings(replay), *findings], replay.inputs)
+    told = evidence.joined([*replay_findings(replay, evidence.findings), *findings], replay.inputs)
     planned = Planned(told, found.line, result)
     action = records_action(planned, str(reader.tables.manifest.get("job", "")))
     return replace(planned, result=replace(result, runs=(action,)))
@@ -116,12 +116,14 @@ def replay_of(
     return Replay(rows, missing, [*findings, *more, *holes], [*inputs, *used])
 
 
-def replay_findings(replay: Replay) -> list[Finding]:
-    """Return what is wrong with message logs; damage is a warning where all that is replayed was read."""
+def replay_findings(replay: Replay, told: Iterable[Finding]) -> list[Finding]:
+    """Return what is wrong with message logs, without what is `told`: damage is a warning where all replay was read."""
+    known = set(told)
     whole = all(row.retained or row.replay_from >= row.replay_to for row in replay.channels)
     return [
         replace(f, severity="warning") if whole and f.severity == "error" and f.id in FLAWS else f
         for f in replay.findings
+        if f not in known
     ]
 
 

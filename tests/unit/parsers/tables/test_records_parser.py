@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cklog.engine.scan import Damage
+from cklog.parsers.codecs.hadoop_crc import encode
 from cklog.parsers.tables.records_parser import RecordsParser, reader
 from cklog.storage import Root
 
@@ -62,3 +63,11 @@ def test_records_have_their_places_and_what_is_none_is_damage(tmp_path: Path) ->
         ("b.lines", 15, 0),
         ("empty.lines", 0, 0),
     ]
+
+
+def test_an_empty_file_whose_checksum_file_has_sums_is_a_mismatch(tmp_path: Path) -> None:
+    for name, data in (("a", b"op 1\n"), ("b", b"")):
+        (tmp_path / f"{name}.lines").write_bytes(b"")
+        (tmp_path / f".{name}.lines.crc").write_bytes(encode(data))
+    told = [(f.subject, f.id, f.severity) for f in Lines(Root(str(tmp_path))).findings("checkpoints")]
+    assert told == [("a.lines", "checksum-mismatch", "error"), ("b.lines", "empty-file", "warning")]

@@ -1,0 +1,93 @@
+"""A file that was emptied, or a damaged description of a job, never leaves an answer as sure as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.parsers.codecs.hadoop_crc import encode, sidecar_of
+from tests.conftest import SAMPLES
+from tests.program import cklog
+
+
+def copy_of(sample: str, folder: Path) -> Path:
+    run: Path = shutil.copytree(SAMPLES / sample, folder / sample)
+    return run
+
+
+def answered(command: str, run: Path, *options: str) -> tuple[int, Any]:
+    ended = cklog(command, run, "--json", *options)
+    return ended.code, json.loads(ended.out)
+
+
+def found(answer: Any, id: str) -> list[tuple[str, str]]:
+    """Severity and subject of each finding with an id."""
+    return [(f["severity"], f["subject"]) for f in answer["findings"] if f["id"] == id]
+
+
+@pytest.mark.parametrize(
+    ("sample", "file"),
+    [
+        ("incremental", "checkpoints/count.jsonl"),
+        ("uncoordinated-join", "checkpoints/join.jsonl"),
+        ("uncoordinated-join-parquet", "checkpoints/join.parquet"),
+        ("raw-events", "events/pack.jsonl"),
+    ],
+)
+@pytest.mark.parametrize("command", ["recovery-line", "retention"])
+def test_an_emptied_file_whose_checksum_file_has_sums_is_an_error(
+    command: str, sample: str, file: str, tmp_path: Path
+) -> None:
+    run = copy_of(sample, tmp_path)
+    _, before = answered(command, run)
+    (run / file).write_bytes(b"")
+    code, after = answered(command, run)
+    assert code in (3, 5)
+    assert found(after, "checksum-mismatch") == [("error", file)]
+    assert not found(after, "empty-file"), "one fact is one finding"
+    if command == "recovery-line":
+        assert after["result"]["action"] != "restart"
+    else:
+        free = [{row["path"] for row in one["result"]["rows"] if row["fate"] == "OBSOLETE"} for one in (before, after)]
+        assert free[1] <= free[0]
+
+
+@pytest.mark.parametrize("summed", [True, False])
+@pytest.mark.parametrize("emptied", [0, 1])
+def test_an_emptied_file_of_an_output_queue_is_one_finding(summed: bool, emptied: int, tmp_path: Path) -> None:
+    run = copy_of("cec-aggregate", tmp_path)
+    files = [run / "outputs" / "agg1" / f"part-0000{i}.jsonl" for i in (0, 1)]
+    lines = files[0].read_bytes().splitlines(keepends=True)
+    for file, part in zip(files, (lines[: len(lines) // 2], lines[len(lines) // 2 :]), strict=True):
+        file.write_bytes(b"".join(part))
+        if summed:
+            Path(sidecar_of(str(file))).write_bytes(encode(file.read_bytes()))
+    files[emptied].write_bytes(b"")
+    subject = f"outputs/agg1/part-0000{emptied}.jsonl"
+    code, answer = answered("recovery-line", run)
+    told = {id: found(answer, id) for id in ("checksum-mismatch", "empty-file")}
+    assert told == (
+        {"checksum-mismatch": [("error", subject)], "empty-file": []}
+        if summed
+        else {"checksum-mismatch": [], "empty-file": [("warning", subject)]}
+    )
+    assert (code, answer["result"]["action"]) == ((3, "restart-older") if summed else (0, "restart"))
+    claims = [row["claim"] for run in answer["result"]["runs"] for row in run["unchecked"]]
+    assert ("the empty files never held a record" in claims) is not summed
+
+
+@pytest.mark.parametrize("sample", ["domino-cycle", "uncoordinated-join", "token-rounds", "cec-aggregate"])
+@pytest.mark.parametrize("kept", [0, 30])
+def test_a_damaged_job_json_is_one_finding_and_no_older_line(sample: str, kept: int, tmp_path: Path) -> None:
+    run = copy_of(sample, tmp_path)
+    _, before = answered("recovery-line", run)
+    (run / "job.json").write_bytes((run / "job.json").read_bytes()[:kept])
+    code, after = answered("recovery-line", run)
+    assert found(after, "bad-manifest") == [("error", "job.json")]
+    assert not found(after, "unknown-subtasks"), "no record is lost"
+    assert (code, after["result"]["action"]) == (3, "repair-first")
+    assert after["result"]["line"] == before["result"]["line"]
