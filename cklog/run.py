@@ -24,6 +24,7 @@ from cklog.kinds.opening import ChosenRun, choose, holds_run, kind_of, logs_belo
 from cklog.local_files import text_name
 from cklog.model.options import Options as Options
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
 from cklog.stores.store import store_of
@@ -75,6 +76,7 @@ class Run(AbstractContextManager["Run"]):
         self._asked = root
         self._options = options
         self.spoken: list[str] = []
+        self._rests_on: tuple[Question, KafkaLogs] | None = None
         self._engines = Engines(options, self.spoken.append)
 
     @cached_property
@@ -116,6 +118,17 @@ class Run(AbstractContextManager["Run"]):
     @property
     def _reading(self) -> Reading:
         return Reading(lambda size: self.engine_for(size), self._options.split_bytes, self._options.strict)
+
+    def unchecked(self) -> tuple[Unchecked, ...]:
+        """Return what the line that the last answer rests on takes for granted; () if that answer rests on no line."""
+        if self._rests_on is None:
+            return ()
+        question, kafka = self._rests_on
+        try:
+            line = self.kind.recovery_line(self.kind.asked(question), kafka)
+        except NotFound:  # this kind of run has no line
+            return ()
+        return tuple(row for run in line.result.runs for row in run.unchecked)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find the latest consistent line; with `kafka`, what the logs hold of its ranges."""
@@ -163,6 +176,7 @@ class Run(AbstractContextManager["Run"]):
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer[Verification]:
         """Prove or refute `line` from the input."""
+        self._rests_on = question, KafkaLogs()
         return self._concluded(self.kind.verify(line, maximal, self.kind.asked(question)))
 
     def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[Inspection]:
@@ -188,6 +202,7 @@ class Run(AbstractContextManager["Run"]):
             raise UsageError(f"{self._asked.path} is only a part of the run {self._root.path}: name that", hint)
         from cklog.retention.linked import with_linked
 
+        self._rests_on = Question(), KafkaLogs()
         return self._concluded(with_linked(self.kind.retention(policy), self.root))
 
     def graph(self, question: Question, asked: GraphQuestion) -> Answer[CheckpointGraph]:
@@ -253,6 +268,7 @@ class Run(AbstractContextManager["Run"]):
         self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
     ) -> Answer[Impact | SinkImpact | None]:
         """Say what a crash and its recovery do to results: by a system log, or sink by sink of a distributed run."""
+        self._rests_on = question, kafka
         return self._concluded(self.kind.impact(asked, self.kind.asked(question), kafka))
 
     def guarantees(
@@ -261,10 +277,12 @@ class Run(AbstractContextManager["Run"]):
         """Say the same of guarantees alone: what can be kept, and what the next one would need."""
         from cklog.impact.sinks.guarantees import guarantees_only
 
+        self._rests_on = question, kafka
         return self._concluded(guarantees_only(self.kind.impact(asked, self.kind.asked(question), kafka)))
 
     def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Answer[Impact | None]:
         """Find the impact by a system log, and write the results with their trust to a new folder."""
+        self._rests_on = Question(), KafkaLogs()
         return self._concluded(self.kind.annotate(asked, to_write))
 
     def latency(self, asked: LatencyQuestion) -> Answer[Latency]:

@@ -25,6 +25,7 @@ from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.local_files import is_local, os_name, parse_map, text_name, without_file_scheme
 from cklog.model.actions import Acted
 from cklog.model.options import IO_THREADS, SPLIT_BYTES, Options
+from cklog.model.unchecked import Unchecked, unchecked_by, unchecked_sentence
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS
 from cklog.render.text import visible
@@ -93,7 +94,7 @@ class Common:
         typer.Option(
             "--fail-on",
             help="When to exit 3: on errors; on warnings too; on errors or any action other than restart; or never "
-            "(exit 0 for every answer). With unchecked: exit 5 if the action depends on something not checked.",
+            "(exit 0 for every answer). With unchecked: exit 5 if the answer depends on something not checked.",
         ),
     ] = FailOn.error
     source: Annotated[
@@ -184,11 +185,12 @@ class Common:
         exports: Mapping[str, Callable[[Answer[R]], str | bytes]] | None = None,
         steps: Callable[[str], tuple[str, ...]] = lambda form: (),
         complete: bool = False,
+        unchecked: Callable[[Run], tuple[Unchecked, ...]] = Run.unchecked,
     ) -> None:
         """Ask the run, print the answer, and leave with its exit code.
 
         `exports` are formats of this command, `steps` what to do with what they print, told on stderr; `complete`: they
-        hold the findings themselves.
+        hold the findings themselves. `unchecked` returns what the answer takes for granted and does not say itself.
         """
         form = "json" if self.as_json else self.form
         own = exports or {}
@@ -201,6 +203,8 @@ class Common:
         with told_on_stderr(self.quiet, self.verbose, color), self.run() as run:
             found = ask(run)
             told = [] if self.quiet else [*run.notes(), *(_notes_on_speed() if self.verbose else [])]
+            asks = self.fail_on == FailOn.unchecked and found.exit_code == 0 and not actions_rest_on_unchecked(found)
+            granted = (*unchecked(run), *unchecked_by(found.findings)) if asks else ()
         for line in told:
             print(visible(line), file=sys.stderr)
         following = steps(form)
@@ -216,7 +220,9 @@ class Common:
                 print(f"{finding.severity}: [{finding.id}] {visible(finding.message)}", file=sys.stderr)
             for number, step in enumerate(following, 1):
                 print(f"{number}. {visible(step)}", file=sys.stderr)
-        raise typer.Exit(exit_code(found, self.fail_on))
+        if granted and not self.quiet:
+            print(visible(unchecked_sentence(granted)), file=sys.stderr)
+        raise typer.Exit(5 if granted else exit_code(found, self.fail_on))
 
     @property
     def _printing(self) -> Printing:
@@ -262,14 +268,14 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
     warned = any(f.severity == "warning" for f in found.findings) or (many and any(row.warnings for row in many.runs))
     doubtful = fail_on == FailOn.warning and warned
     older = fail_on == FailOn.older and isinstance(result, Acted) and result.action != "restart"
-    if fail_on == FailOn.unchecked and found.exit_code == 0 and _has_unchecked(result):
+    if fail_on == FailOn.unchecked and found.exit_code == 0 and actions_rest_on_unchecked(found):
         return 5
     return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
 
 
-def _has_unchecked(result: object) -> bool:
-    """Return whether an action in a result takes something for granted that nothing was compared with."""
-    return any(getattr(one, "unchecked", ()) for one in (result, *getattr(result, "runs", ())))
+def actions_rest_on_unchecked(found: Answer[object]) -> bool:
+    """Return whether an action in an answer takes something for granted that nothing was compared with."""
+    return any(getattr(one, "unchecked", ()) for one in (found.result, *getattr(found.result, "runs", ())))
 
 
 def command(function: Callable[..., None], path: Any = None) -> Callable[..., None]:

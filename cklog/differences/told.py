@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn, TypeGuard, get_args
 
 from cklog.budgets import budgets, check_json, check_nesting, over, reading
 from cklog.destinations import note_named
 from cklog.errors import CorruptInput, NotFound, OverBudget, Unreadable
 from cklog.local_files import reason
+from cklog.model.unchecked import Unchecked, UncheckedKind
 from cklog.model.values import is_integer
 from cklog.model.verdict import Answer
 from cklog.render.formats import envelope, error_object
@@ -43,6 +44,18 @@ class Told:
     findings: list[dict[str, Any]]
     inputs: Any
     result: Any
+
+    def unchecked(self) -> tuple[Unchecked, ...]:
+        """Return what the actions of the answer take for granted."""
+        runs = self.result.get("runs") if isinstance(self.result, dict) else None
+        listed = [run.get("unchecked") for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
+        rows = [row for one in listed if isinstance(one, list) for row in one if isinstance(row, dict)]
+        kinds = get_args(UncheckedKind)
+        return tuple(
+            Unchecked(row["kind"], str(row.get("subject")), str(row.get("claim")), row.get("option") or None)
+            for row in rows
+            if row.get("kind") in kinds
+        )
 
 
 def read_told(path: str) -> Told:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from cklog.model.actions import RunAction
+from cklog.model.unchecked import unchecked_sentence
 from cklog.model.wording import many
 from cklog.render.markdown import fenced, finding_line, markdown_section
 from cklog.render.text import escaped_markdown, visible
@@ -80,6 +81,8 @@ def as_message(composed: Composed) -> str:
     report = composed.answer.result
     first = f"**{escaped_markdown(_cut(verdict_line(composed), 500))}**"
     blocks = [block for run in report.runs for block in _run_blocks(run, alone=len(report.runs) == 1)]
+    unchecked = unchecked_sentence([row for run in report.runs for row in run.unchecked])
+    blocks += [_cut(escaped_markdown(unchecked), 500)] if unchecked else []
     grave = [f for f in all_findings(composed) if f.severity != "info"]
     blocks += [_cut(finding_line(finding), 240) for finding in grave]
     last = f"All of it: `{command_line(composed).replace('`', '')}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cklog.model.actions import MEANINGS
+from cklog.model.unchecked import unchecked_sentence
 from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, cut_section
 from cklog.report.model import Report
@@ -14,6 +15,7 @@ def report_view(answer: Answer[Report]) -> View:
     report = answer.result
     book = report.runbook
     figures = () if book is None else step_figures(book)
+    unchecked = unchecked_sentence([row for run in report.runs for row in run.unchecked])
     parts = [
         (part.name, part.state, part.verdict or "-", "-" if part.exit_code is None else part.exit_code, part.why or "-")
         for part in report.parts
@@ -27,6 +29,7 @@ def report_view(answer: Answer[Report]) -> View:
     return View(
         f"Action: {report.action} ({MEANINGS[report.action]}). {report.summary}".rstrip(),
         tuple(s for s in sections if s.rows),
+        lead=(unchecked,) if unchecked else (),
         figures=figures,
         steps=steps,
         sentences=step_sentences(figures).union(steps),

@@ -36,12 +36,14 @@ def diff(common: Common, after: AfterArgument, exit_code: ExitCode = False) -> N
     if common.path == after == "-":
         raise UsageError("stdin can be one of the two only")
     with replace(common, path=after).run() as second:
+        sides: list[Told] = []
 
         def compare(run: Run) -> Answer[Differences]:
             run.reads_with(second)
-            return differences(_told(common.path, run), _told(after, second), exit_code)
+            sides.extend((_told(common.path, run), _told(after, second)))
+            return differences(*sides, exit_code)
 
-        common.answer(compare)
+        common.answer(compare, unchecked=lambda _: sides[1].unchecked())
 
 
 def _told(path: str, run: Run) -> Told:

@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from typer.main import get_command
 
+from cklog.commands.app import app
 from cklog.model.unchecked import Unchecked, unchecked_sentence
 from tests.conftest import SAMPLES
 from tests.program import cklog
@@ -71,6 +74,59 @@ def test_fail_on_unchecked_is_exit_5_where_an_answer_is_exit_0() -> None:
     assert cklog("recovery-line", JOIN).code == 0
     broken = cklog("recovery-line", SAMPLES / "kafka-broker", "--fail-on", "unchecked").code
     assert broken == cklog("recovery-line", SAMPLES / "kafka-broker").code == 3
+
+
+ON_A_LINE = ("recovery-line", "replay", "runbook", "report", "scan", "impact", "impact --guarantee", "retention")
+"""Commands whose answer rests on a line; verify and diff are asked with a file besides."""
+
+OF_WHAT_IS_READ = {
+    *("inspect", "graph", "z-cycles", "compare", "chain", "rounds", "extent", "eventual-checkpoint", "latency"),
+    *("advise extent", "advise delta", "advise timing", "advise protocol"),
+}
+"""Commands whose answer is about what was read, and that go by their findings."""
+
+
+def leaves(group: Any, words: str = "") -> dict[str, Any]:
+    """Every command of a group, and of those in it, by its words."""
+    found = {}
+    for name in group.list_commands(click.Context(group)):
+        one = group.get_command(click.Context(group), name)
+        path = f"{words} {name}".strip()
+        found |= leaves(one, path) if hasattr(one, "list_commands") else {path: one}
+    return found
+
+
+def test_every_command_with_fail_on_rests_on_a_line_or_says_what_was_read() -> None:
+    having = {
+        name
+        for name, one in leaves(get_command(app)).items()
+        if any("--fail-on" in parameter.opts for parameter in one.params)
+    }
+    assert having == {*ON_A_LINE} - {"impact --guarantee"} | OF_WHAT_IS_READ | {"verify", "diff"}
+
+
+@pytest.mark.parametrize("words", ON_A_LINE)
+def test_a_command_that_rests_on_a_line_is_exit_5_where_the_line_is(words: str) -> None:
+    asked = [(run, words.split()) for run in (JOIN, FLINK, SAMPLES / "domino-cycle")]
+    ended = [cklog(*command, run, "--fail-on", "unchecked") for run, command in asked]
+    assert [one.code for one in ended] == [5, 5, 0]
+    assert [cklog(*command, run).code for run, command in asked] == [0, 0, 0]
+    assert all("Not checked: whether " in one.out + one.err for one in ended[:2]) or words == "scan"
+
+
+def test_verify_and_diff_are_exit_5_where_their_line_is(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    answer.write_text(cklog("recovery-line", JOIN, "--json").out)
+    assert cklog("verify", JOIN, "--line", answer).code == 0
+    assert cklog("verify", JOIN, "--line", answer, "--fail-on", "unchecked").code == 5
+    for before, after in ((answer, JOIN), (JOIN, answer)):
+        assert [cklog("diff", before, after, *more).code for more in ([], ["--fail-on", "unchecked"])] == [0, 5]
+
+
+def test_a_finding_that_something_was_not_looked_at_counts_in_every_command() -> None:
+    ended = cklog("inspect", FLINK, "--fail-on", "unchecked")
+    assert (ended.code, cklog("inspect", FLINK).code) == (5, 0)
+    assert "Not checked: whether " in ended.err
 
 
 @pytest.mark.parametrize("run", [JOIN, FLINK, WORDCOUNT])
