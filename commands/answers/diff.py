@@ -41,7 +41,7 @@ def diff(common: Common, after: AfterArgument, exit_code: ExitCode = False) -> N
         def compare(run: Run) -> Answer[Differences]:
             run.reads_with(second)
             sides.extend((_told(common.path, run), _told(after, second)))
-            return differences(*sides, exit_code)
+            return differences(sides[0], sides[1], exit_code)
 
         common.answer(compare, unchecked=lambda _: sides[1].unchecked())
 

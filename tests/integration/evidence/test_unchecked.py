@@ -88,7 +88,7 @@ OF_WHAT_IS_READ = {
 
 def leaves(group: Any, words: str = "") -> dict[str, Any]:
     """Every command of a group, and of those in it, by its words."""
-    found = {}
+    found: dict[str, Any] = {}
     for name in group.list_commands(click.Context(group)):
         one = group.get_command(click.Context(group), name)
         path = f"{words} {name}".strip()
