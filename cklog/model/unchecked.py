@@ -37,6 +37,8 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "unjudged-source": ("source", "the source can read the files named in the findings", None),
     "unread-state": ("state", "the state named in the findings can be restored", None),
     "empty-file": ("file", "the empty files never held a record", None),
+    "empty-offsets-partition": ("file", "the offsets partitions without a record never had one", None),
+    "missing-offsets-partition": ("file", "the missing offsets partitions hold no offsets", None),
     "unchecked-file": ("file", "the files without checksums are intact", None),
     "unchecked-input": ("file", "the files outside PATH exist", "--map OLD=NEW"),
     "files-outside": ("file", "the files outside PATH exist", "--map OLD=NEW"),

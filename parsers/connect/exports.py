@@ -19,6 +19,7 @@ from typing import Any
 from cklog.engine.scan import Damage
 from cklog.model.findings import Where
 from cklog.model.values import is_integer
+from cklog.parsers.codecs.hadoop_crc import EMPTY
 from cklog.parsers.connect.entries import NotAnEntry, Written, json_value
 
 _PREFIX = re.compile(rb"(?:(?:CreateTime|LogAppendTime|NoTimestampType):(?P<time>-?\d{1,18})|NO_TIMESTAMP)\t")
@@ -27,16 +28,18 @@ _OTHER = re.compile(rb"(?:Delivery:[^\t]{0,20}|NO_HEADERS)\t")
 
 
 def written(path: str, data: bytes) -> Iterator[Written | Damage]:
-    """Yield the records of an export, and lines that are none."""
+    """Yield the records of an export, and lines that are none; what an export lacks may be in the topic."""
+    if not data:
+        yield Damage(path, "empty-file", None, EMPTY)
     at = 0
     lines = data.split(b"\n")
     for i, line in enumerate(lines):
         if line.strip():
-            torn = i == len(lines) - 1
             try:
                 yield _record(path, line.rstrip(b"\r"), at, i)
             except NotAnEntry as reason:
-                yield Damage(path, "torn-tail" if torn else "bad-record", at, str(reason))
+                cut = ", and the file ends in it: the export was cut short" if i == len(lines) - 1 else ""
+                yield Damage(path, "bad-record", at, f"{reason}{cut}")
         at += len(line) + 1
 
 

@@ -16,9 +16,9 @@ from cklog.inputs.partitions import Partition
 from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.group_commits import record_fates
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.findings import Finding
+from cklog.model.findings import Finding, Where
 from cklog.model.question import Question
-from cklog.model.wording import first_few
+from cklog.model.wording import agreeing, first_few
 from cklog.runs.connectors.judged import Judged, findings_of
 from cklog.runs.connectors.mirrored import beside_sources
 from cklog.runs.connectors.taken import Taken, taken_of
@@ -71,6 +71,7 @@ class OffsetJudge:
             findings += [*self._logs.layout.findings, *partition_findings(partitions, self._logs.layout.folders)]
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
+            findings += _empty_partitions(partitions)
             findings += late_start_findings(
                 partitions, "Connectors whose offsets were all deleted start over with a new snapshot"
             )
@@ -207,3 +208,31 @@ def _missing_partitions(partitions: Mapping[str, Partition]) -> Iterator[Finding
                 "have none. Copy them from the other brokers"
             )
             yield Finding("missing-offsets-partition", "warning", topic, message)
+
+
+def _empty_partitions(partitions: Iterable[Partition]) -> Iterator[Finding]:
+    """Report logs of offsets without a batch, or with empty segments: never used, or emptied."""
+    unreadable: dict[str, list[str]] = {}
+    empty: dict[str, list[str]] = {}
+    for p in partitions:
+        if not p.batches and p.damage and not p.unread:
+            unreadable.setdefault(p.folder.topic, []).append(p.folder.path)
+        elif not (p.batches or p.damage):
+            empty.setdefault(p.folder.topic, []).append(p.folder.path)
+        else:
+            emptied = [segment.path for segment in p.folder.segments[:-1] if not (segment.size or segment.unread)]
+            empty.setdefault(p.folder.topic, []).extend(emptied)
+    for topic, places in unreadable.items():
+        message = (
+            f"{topic}: no batch of {first_few(places, 5)} can be read. Connectors whose offsets are there seem to have "
+            "none: they would start over. Look for another copy of these files before a worker starts"
+        )
+        yield Finding("empty-offsets-partition", "error", topic, message, tuple(map(Where, places)))
+    for topic, places in empty.items():
+        if places:
+            message = (
+                f"{topic}: {first_few(places, 5)} {agreeing(len(places), 'hold')} no record. That is usual where a "
+                "topic has more partitions than connectors. But if files were emptied, connectors whose offsets were "
+                "there start over"
+            )
+            yield Finding("empty-offsets-partition", "info", topic, message, tuple(map(Where, places)))

@@ -21,7 +21,7 @@ from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
-from cklog.model.unchecked import Unchecked
+from cklog.model.unchecked import Unchecked, unchecked_by
 from cklog.model.verdict import FLAWS, Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.connectors.judged import Judged, row_of
@@ -177,7 +177,10 @@ class ConnectorOffsets:
             reads_more=None in again,
             lost=0 if resuming and all(one.retained is not None and one.retained.held for one in resuming) else None,
             doubled=None if None in again else counted,
-            unchecked=tuple(_unchecked(one) for one in resuming if one.retained is None),
+            unchecked=(
+                *(_unchecked(one) for one in resuming if one.retained is None),
+                *unchecked_by(f for f in findings if f.id in _OF_EVERY_CONNECTOR),
+            ),
         )
 
     def _lost_store(self, finding: Finding) -> RunAction:
@@ -194,6 +197,9 @@ class ConnectorOffsets:
 
 
 _LOST_STORES = frozenset({"cut-offsets-file", "corrupt-offsets-file"})
+_OF_EVERY_CONNECTOR = frozenset({"empty-file", "empty-offsets-partition", "missing-offsets-partition"})
+"""Findings about stores that may have held an offset of any connector."""
+
 _NOTES = ("a partition's number on the line is that of its record in the topic, or the place of its entry in a file",)
 _REFUTED = {"restorable": "not-restorable", "maximal": "not-maximal"}
 
@@ -235,7 +241,8 @@ def _by_run(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
 
 
 def _is_unsure(findings: Iterable[Finding]) -> bool:
-    return any(f.id in UNREAD or f.id in ("corrupt-offsets-file", "ambiguous-offset") for f in findings)
+    unsure = UNREAD | {"corrupt-offsets-file", "ambiguous-offset"}
+    return any(f.id in unsure or (f.id == "empty-offsets-partition" and f.severity == "error") for f in findings)
 
 
 def _line_entry(one: Judged) -> LineEntry:

@@ -91,3 +91,64 @@ def test_a_damaged_job_json_is_one_finding_and_no_older_line(sample: str, kept: 
     assert not found(after, "unknown-subtasks"), "no record is lost"
     assert (code, after["result"]["action"]) == (3, "repair-first")
     assert after["result"]["line"] == before["result"]["line"]
+
+
+OFFSETS = "topic/connect-offsets-0/00000000000000000000.log"
+NEVER = "the partitions of offsets without a record never had one"
+
+
+def claims(answer: Any) -> list[set[str]]:
+    """What the action of each run takes for granted."""
+    return [{row["claim"] for row in run["unchecked"]} for run in answer["result"]["runs"]]
+
+
+@pytest.mark.parametrize("path", ["topic", "."])
+def test_an_emptied_partition_of_connectors_offsets_is_named(path: str, tmp_path: Path) -> None:
+    """It looks like one that was never used, of which a topic has many."""
+    run = copy_of("connect-offsets", tmp_path)
+    (run / OFFSETS).write_bytes(b"")
+    code, answer = answered("recovery-line", run / path)
+    assert (code, found(answer, "empty-offsets-partition")) == (0, [("info", "connect-offsets")])
+    assert all(NEVER in one for one in claims(answer))
+    assert cklog("recovery-line", run / path, "--fail-on", "unchecked").code == 5
+    assert NEVER in cklog("recovery-line", run / path, "--brief").out
+
+
+def test_a_zeroed_partition_of_connectors_offsets_leaves_a_bound(tmp_path: Path) -> None:
+    run = copy_of("connect-offsets", tmp_path)
+    (run / OFFSETS).write_bytes(bytes((run / OFFSETS).stat().st_size))
+    code, answer = answered("recovery-line", run / "topic")
+    assert (code, answer["result"]["action"]) == (5, "undetermined")
+    assert found(answer, "empty-offsets-partition") == [("error", "connect-offsets")]
+
+
+def test_an_emptied_segment_before_others_is_named(tmp_path: Path) -> None:
+    run = copy_of("connect-offsets", tmp_path) / "topic"
+    folder = run / "connect-offsets-0"
+    (folder / "00000000000000000100.log").write_bytes(b"")
+    (folder / "00000000000000000000.log").replace(folder / "00000000000000000050.log")
+    (folder / "00000000000000000000.log").write_bytes(b"")
+    _, answer = answered("recovery-line", run)
+    (told,) = [f for f in answer["findings"] if f["id"] == "empty-offsets-partition"]
+    assert [place["path"] for place in told["where"]] == ["connect-offsets-0/00000000000000000000.log"]
+
+
+@pytest.mark.parametrize(("path", "code"), [("export", 5), (".", 0)])
+def test_an_emptied_export_of_connectors_offsets_is_named(path: str, code: int, tmp_path: Path) -> None:
+    run = copy_of("connect-offsets", tmp_path)
+    file = run / "export" / "connect-offsets.jsonl"
+    file.write_bytes(b"")
+    ended, answer = answered("recovery-line", run / path, "--from", "connect")
+    assert ended == code
+    assert [severity for severity, _ in found(answer, "empty-file")] == ["warning"]
+    assert all("the empty files never held a record" in one for one in claims(answer))
+    assert cklog("recovery-line", run / path, "--from", "connect", "--fail-on", "unchecked").code == 5
+
+
+def test_an_export_that_was_cut_short_is_no_newest_offset(tmp_path: Path) -> None:
+    run = copy_of("connect-offsets", tmp_path) / "export"
+    file = run / "connect-offsets.jsonl"
+    file.write_bytes(file.read_bytes()[:-9])
+    code, answer = answered("recovery-line", run)
+    assert (code, found(answer, "bad-record")) == (3, [("error", "connect-offsets.jsonl")])
+    assert answer["result"]["action"] != "restart"

@@ -96,7 +96,7 @@ def test_exports_of_every_tool_tell_the_same(form: str, tmp_path: Path) -> None:
 def test_a_torn_last_line_of_an_export_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "connect-offsets.jsonl").write_text('{"key": ["a",{}], "value": {"n":4}}\n{"key": ["a",{}], "val')
     assert newest(tmp_path) == {"a": {"n": 4}}
-    assert ids(tmp_path) == ["torn-tail"]
+    assert ids(tmp_path) == ["bad-record"], "an export is cut short by a tool, and the topic has the rest"
 
 
 def test_an_export_whose_first_line_is_damaged_is_one_all_the_same(tmp_path: Path) -> None:
@@ -161,12 +161,19 @@ def test_a_compact_key_may_hold_spaces_in_names() -> None:
     assert not is_compact(b'["a",\n{}]')
 
 
-@pytest.mark.parametrize("left", [b'{"topic": "connect-offsets", "partition": 0, "off', b"\0" * 99])
-def test_an_export_of_which_nothing_can_be_read_is_told(tmp_path: Path, left: bytes) -> None:
+@pytest.mark.parametrize(
+    ("left", "id"),
+    [
+        (b'{"topic": "connect-offsets", "partition": 0, "off', "bad-record"),
+        (b"\0" * 99, "bad-record"),
+        (b"", "empty-file"),
+    ],
+)
+def test_an_export_of_which_nothing_can_be_read_is_told(tmp_path: Path, left: bytes, id: str) -> None:
     """What is called so is an export: whatever it held is missing in the answer, which says so."""
     (tmp_path / "connect-offsets.jsonl").write_bytes(left)
     assert Connect.recognises(Root(str(tmp_path)))
-    assert ids(tmp_path) == ["torn-tail"]
+    assert ids(tmp_path) == [id]
 
 
 @pytest.mark.parametrize("name", ["offsets.txt", "connect-offset-flush.json", "kafka-connect-offsets-readme.txt"])
