@@ -32,10 +32,11 @@ _IGNORABLE = 128
 
 
 class LogFlaw(NamedTuple):
-    """What is wrong with a log at byte `at` of it."""
+    """What is wrong with a log at byte `at` of it; `unknown`: nothing, perhaps, as a later version may write this."""
 
     at: int
     why: str
+    unknown: bool = False
 
 
 class _Record(NamedTuple):
@@ -120,7 +121,7 @@ def _records_of_block(block: bytes, start: int) -> Iterator[_Record | LogFlaw]:
         if kind in _DATA:
             yield _Record(start + at, kind)
         elif kind not in _OF_THE_LOG and kind < _IGNORABLE:
-            yield LogFlaw(start + at, f"a record of the unknown type {kind}")
+            yield LogFlaw(start + at, f"a record of the unknown type {kind}", unknown=True)
             return
         at += head + length
     if any(block[at:]):

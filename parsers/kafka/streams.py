@@ -123,7 +123,8 @@ class KafkaStreams(Format):
             places = {name: f"{_below(path)}{ROCKSDB}/{name}/" for name in stores if name not in linked}
             empty = frozenset(name for name, place in places.items() if not _has_database(place, below))
             listed = tuple(sorted(stores.items()))
-            kept = self._inside(path, [entry for entry in files if entry.path in below])
+            kept, flaws = self._inside(path, [entry for entry in files if entry.path in below])
+            findings += flaws
             inside = offsets.joined([*kept, *(StoreInside(store, (), False, _LINK) for store in linked)])
             task = StoreTask(
                 application=application,
@@ -194,14 +195,17 @@ class KafkaStreams(Format):
         except OSError as error:
             return None, [_corrupt_file(file, 0, first_line(error))]
 
-    def _inside(self, path: str, files: Sequence[FileEntry]) -> tuple[StoreInside, ...]:
-        """Return what the stores of a task say inside, those that keep their offsets there."""
+    def _inside(self, path: str, files: Sequence[FileEntry]) -> tuple[tuple[StoreInside, ...], list[Finding]]:
+        """Return what the stores of a task say inside, those that keep offsets there; and which cannot be opened."""
         lead = f"{_below(path)}{ROCKSDB}/"
         found = []
+        flaws: list[Finding] = []
         keeping: dict[str, list[FileEntry]] = {}
         for folder, database in rocksdb.databases(e for e in files if e.path.startswith(lead)).items():
             try:
-                if rocksdb.has_family(self._root, database, offsets.KAFKA_STREAMS):
+                if flaw := rocksdb.flaw_of(self._root, database):
+                    flaws.append(_unopened_store(flaw))
+                elif rocksdb.has_family(self._root, database, offsets.KAFKA_STREAMS):
                     keeping[folder] = database
             except (OSError, *ARROW_ERRORS) as error:
                 found.append(StoreInside(folder[len(lead) :].partition("/")[0], (), False, first_line(error)))
@@ -211,7 +215,7 @@ class KafkaStreams(Format):
                 found.append(StoreInside(store, (), False, read.why))
             else:
                 found.append(offsets.of_kafka_streams(store, folder, read.pairs))
-        return offsets.joined(found)
+        return offsets.joined(found), flaws
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
@@ -270,9 +274,9 @@ def _linked_stores(path: str, links: Iterable[str], entries: Iterable[StoreOffse
     return sorted(below)
 
 
-def _has_database(store: str, sizes: dict[str, int]) -> bool:
+def _has_database(store: str, sizes: Iterable[str]) -> bool:
     """Whether RocksDB finds a database, in the store's folder or in one of its segments: it begins at CURRENT."""
-    return any(size and p.startswith(store) and p.endswith(f"/{CURRENT}") for p, size in sizes.items())
+    return any(p.startswith(store) and p.endswith(f"/{CURRENT}") for p in sizes)
 
 
 def read_entries(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
@@ -330,6 +334,14 @@ def _whole_number(text: bytes) -> int | None:
 def _corrupt_file(path: str, at: int, why: str) -> Finding:
     message = f"{path} cannot be read: {why}; Kafka Streams stops on it, and what its stores hold is not known"
     return _finding("corrupt-file", "error", path, message, Where(path, at))
+
+
+def _unopened_store(flaw: rocksdb.Flaw) -> Finding:
+    message = (
+        f"{flaw.path} is damaged at byte {flaw.at}: {flaw.why}. Delete the folder of the task while the instance is "
+        "down: it restores the task from its changelogs"
+    )
+    return _finding("corrupt-file", "error", flaw.path, message, Where(flaw.path, flaw.at))
 
 
 def _finding(id: str, severity: Severity, subject: str, message: str, where: Where) -> Finding:

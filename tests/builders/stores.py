@@ -9,9 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cklog.parsers.codecs.block_checksums import masked_crc32c
 from tests.builders.kafka import Log, Row, batch
 
 APP = "shop"
+
+
+_MANIFEST = struct.pack("<IHB", masked_crc32c(b"\1" + bytes(3)), 3, 1) + bytes(3)
+"""A log of RocksDB with one record."""
 
 
 def checkpoint(entries: Mapping[str, int], count: int | None = None, version: int = 0) -> bytes:
@@ -26,7 +31,8 @@ def put_task(folder: Path, name: str, stores: tuple[str, ...], entries: Mapping[
     task.mkdir(parents=True)
     for store in stores:
         (task / "rocksdb" / store).mkdir(parents=True)
-        (task / "rocksdb" / store / "000004.log").write_bytes(b"x" * 10)
+        (task / "rocksdb" / store / "MANIFEST-000005").write_bytes(_MANIFEST)
+        (task / "rocksdb" / store / "OPTIONS-000007").touch()
         (task / "rocksdb" / store / "CURRENT").write_bytes(b"MANIFEST-000005\n")
     if entries is not None:
         (task / ".checkpoint").write_bytes(checkpoint(entries))

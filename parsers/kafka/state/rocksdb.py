@@ -28,7 +28,7 @@ from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
 from cklog.isolation import DEVNULL, PIPE, own_import_path, start_python
-from cklog.parsers.codecs.record_log import joined_records
+from cklog.parsers.codecs.record_log import check_record_log, joined_records
 from cklog.parsers.kafka.state import child
 from cklog.progress import stage
 from cklog.storage import FileEntry, Root
@@ -76,8 +76,38 @@ def folders(entries: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
 
 
 def is_begun(files: Iterable[FileEntry]) -> bool:
-    """Return whether RocksDB finds a database among these files: it begins at a CURRENT that is not empty."""
-    return any(_name(entry) == "CURRENT" and entry.size for entry in files)
+    """Return whether RocksDB finds a database among these files: it begins at CURRENT, even an empty one."""
+    return any(_name(entry) == "CURRENT" for entry in files)
+
+
+class Flaw(NamedTuple):
+    """What is wrong with a file of a RocksDB at byte `at`, and what RocksDB does then."""
+
+    path: str
+    at: int
+    why: str
+
+
+def flaw_of(root: Root, files: Sequence[FileEntry]) -> Flaw | None:
+    """Return what is wrong with the CURRENT of a database that was begun, or with its manifest; None: nothing is known.
+
+    Of a folder with nothing but a CURRENT the other files were not copied. OSError if a file cannot be read.
+    """
+    named = {_name(entry): entry for entry in files}
+    current = named["CURRENT"].path
+    data = root.read(current)
+    if not _CURRENT.fullmatch(data):
+        return Flaw(current, 0, "it does not name a manifest. RocksDB refuses to open the store")
+    manifest = named.get(data.decode().rstrip())
+    if manifest is None:
+        why = f"it names {data.decode().rstrip()}, which is missing. RocksDB refuses to open the store"
+        return Flaw(current, 0, why) if len(named) > 1 else None
+    log = root.read(manifest.path)
+    found = check_record_log(lambda at, count: log[at : at + count], len(log))
+    if found is None or found.unknown:
+        return None
+    then = "RocksDB refuses to open the store, or opens it without its newest records"
+    return Flaw(manifest.path, found.at, f"{found.why}. {then}")
 
 
 def has_family(root: Root, files: Sequence[FileEntry], family: str) -> bool:

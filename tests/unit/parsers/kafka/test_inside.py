@@ -109,7 +109,7 @@ def test_the_original_is_not_touched_and_no_copy_is_left(tmp_path: Path, monkeyp
     assert not [*copies.iterdir()]
 
 
-@pytest.mark.parametrize("what", ["zeroed", "gone", "current", "value", "child"])
+@pytest.mark.parametrize("what", ["zeroed", "gone", "value", "child"])
 def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     task = put_task(tmp_path / APP, "0_1", (), None)
     put_streams_store(task, "good", CLOSED, good=41)
@@ -120,8 +120,6 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
     elif what == "gone":
         for table in store.glob("*.sst"):
             table.unlink()
-    elif what == "current":
-        (store / "CURRENT").write_bytes(b"../../good/MANIFEST-000005\n")
     elif what == "value":
         put_store(store, "offsets", {b"no-offset": 1})
     else:
@@ -135,6 +133,17 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
     assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
     assert [(f.id, f.severity) for f in answer.findings] == [("unread-store", "error")]
     assert str(tempfile.gettempdir()) not in answer.findings[0].message
+
+
+def test_a_current_that_names_no_manifest_beside_it_is_not_followed(tmp_path: Path) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "good", CLOSED, good=41)
+    store = put_streams_store(task, "bad", CLOSED, bad=41)
+    (store / "CURRENT").write_bytes(b"../../good/MANIFEST-000005\n")
+    assert rows(tmp_path) == {"good": ("checkpoint", 42, False), "bad": ("beginning", None, None)}
+    answer = opened(tmp_path).line("recovery-line", Question())
+    assert (answer.exit_code, answer.result.action) == (3, "repair-first")
+    assert ("corrupt-file", "error") in [(f.id, f.severity) for f in answer.findings]
 
 
 def test_a_task_with_an_unknown_store_is_not_at_its_initial_state(tmp_path: Path) -> None:

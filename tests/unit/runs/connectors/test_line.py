@@ -176,6 +176,19 @@ def test_offsets_that_other_brokers_have_are_missed(tmp_path: Path) -> None:
     assert "partitions 0, 1 are not here" in missed["message"]
 
 
+def test_a_partition_of_offsets_without_a_record_is_named(tmp_path: Path) -> None:
+    Topic().add(entry("a", S, binlog(5))).write(tmp_path / "connect-offsets-0")
+    for partition, data in ((1, b""), (2, bytes(99))):
+        folder = tmp_path / f"connect-offsets-{partition}"
+        folder.mkdir()
+        (folder / "00000000000000000000.log").write_bytes(data)
+    told = [f for f in answer(tmp_path)[0]["findings"] if f["id"] == "empty-offsets-partition"]
+    assert [(f["severity"], f["where"][0]["path"]) for f in told] == [
+        ("error", "connect-offsets-2"),
+        ("info", "connect-offsets-1"),
+    ]
+
+
 def test_two_stores_with_a_connector_of_one_name_are_told_apart(tmp_path: Path) -> None:
     Topic().add(entry("a", S, binlog(5))).write(tmp_path / "connect-offsets-0")
     (tmp_path / "connect.offsets").write_bytes(java_map([(key("a", S), b'{"file":"b.000003","pos":9}')]))
