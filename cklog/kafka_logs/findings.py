@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
+from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, ProducerTransaction, RangeCount, SegmentFile
 from cklog.kafka_logs.identity import recreated_findings
 from cklog.kafka_logs.partition import CUTTING, cut_alone, trusted
 from cklog.model.findings import Finding, Where
@@ -145,10 +145,11 @@ def _indexes_without_segments(p: Partition) -> Iterator[Finding]:
 
 def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
     """Offsets between segments that no segment holds."""
-    if not p.gaps:
+    gaps = tuple(gap for gap in p.gaps if not any(gap.start <= one.base < gap.end for one in _emptied(p)))
+    if not gaps:
         return
-    first, gone = p.gaps[0], _gap_words(p.gaps)
-    places = tuple(Where(gap.path) for gap in p.gaps)
+    first, gone = gaps[0], _gap_words(gaps)
+    places = tuple(Where(gap.path) for gap in gaps)
     if p.folder.compacted is False:
         message = f"{p.name}: {gone} in no segment, and the broker does not compact this log: look for them"
         yield Finding("missing-segment", "warning", p.name, message, where=places)
@@ -158,6 +159,28 @@ def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
         "took everything"
     )
     yield Finding("offset-gap", "info", p.name, message, where=places)
+
+
+def _emptied(p: Partition) -> list[SegmentFile]:
+    """The segments without a byte that others follow: only the last one waits for records."""
+    return [segment for segment in p.folder.segments[:-1] if not (segment.size or segment.unread)]
+
+
+def _emptied_segments(p: Partition) -> Iterator[Finding]:
+    """Segments that were emptied, for all that is known: a broker begins the next one when a segment is full."""
+    found = _emptied(p)
+    if not found:
+        return
+    proved = p.folder.compacted is False
+    why = (
+        "The broker does not compact this log, so their records are lost: take the partition from another replica"
+        if proved
+        else "Compaction may leave such a segment; if it did not, records are lost: compare with another replica"
+    )
+    held = f"{first_few([one.path for one in found], 3)} {agreeing(len(found), 'hold')} nothing"
+    message = f"{p.name}: {held}, although the log continues at offset {p.folder.segments[-1].base}. {why}"
+    places = tuple(Where(one.path) for one in found)
+    yield Finding("empty-file", "error" if proved else "warning", p.name, message, where=places)
 
 
 def _holes_inside_segments(p: Partition) -> Iterator[Finding]:
@@ -271,6 +294,7 @@ _PARTITION_CHECKS: tuple[Callable[[Partition], Iterable[Finding]], ...] = (
     _late_begin,
     _indexes_without_segments,
     _gaps_between_segments,
+    _emptied_segments,
     _holes_inside_segments,
     _doubtful_transactions,
     _unseen_aborts,

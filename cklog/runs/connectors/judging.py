@@ -211,7 +211,7 @@ def _missing_partitions(partitions: Mapping[str, Partition]) -> Iterator[Finding
 
 
 def _empty_partitions(partitions: Iterable[Partition]) -> Iterator[Finding]:
-    """Report logs of offsets without a batch, or with empty segments: never used, or emptied."""
+    """Report logs of offsets without a batch: never used, or emptied."""
     unreadable: dict[str, list[str]] = {}
     empty: dict[str, list[str]] = {}
     for p in partitions:
@@ -219,9 +219,6 @@ def _empty_partitions(partitions: Iterable[Partition]) -> Iterator[Finding]:
             unreadable.setdefault(p.folder.topic, []).append(p.folder.path)
         elif not (p.batches or p.damage):
             empty.setdefault(p.folder.topic, []).append(p.folder.path)
-        else:
-            emptied = [segment.path for segment in p.folder.segments[:-1] if not (segment.size or segment.unread)]
-            empty.setdefault(p.folder.topic, []).extend(emptied)
     for topic, places in unreadable.items():
         message = (
             f"{topic}: no batch of {first_few(places, 5)} can be read. Connectors whose offsets are there seem to have "
@@ -229,10 +226,9 @@ def _empty_partitions(partitions: Iterable[Partition]) -> Iterator[Finding]:
         )
         yield Finding("empty-offsets-partition", "error", topic, message, tuple(map(Where, places)))
     for topic, places in empty.items():
-        if places:
-            message = (
-                f"{topic}: {first_few(places, 5)} {agreeing(len(places), 'hold')} no record. That is usual where a "
-                "topic has more partitions than connectors. But if files were emptied, connectors whose offsets were "
-                "there start over"
-            )
-            yield Finding("empty-offsets-partition", "info", topic, message, tuple(map(Where, places)))
+        message = (
+            f"{topic}: {first_few(places, 5)} {agreeing(len(places), 'hold')} no record. That is usual where a topic "
+            "has more partitions than connectors. But if files were emptied, connectors whose offsets were there start "
+            "over"
+        )
+        yield Finding("empty-offsets-partition", "info", topic, message, tuple(map(Where, places)))

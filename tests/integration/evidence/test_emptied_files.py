@@ -129,8 +129,10 @@ def test_an_emptied_segment_before_others_is_named(tmp_path: Path) -> None:
     (folder / "00000000000000000000.log").replace(folder / "00000000000000000050.log")
     (folder / "00000000000000000000.log").write_bytes(b"")
     _, answer = answered("recovery-line", run)
-    (told,) = [f for f in answer["findings"] if f["id"] == "empty-offsets-partition"]
+    (told,) = [f for f in answer["findings"] if f["id"] == "empty-file"]
     assert [place["path"] for place in told["where"]] == ["connect-offsets-0/00000000000000000000.log"]
+    assert all("the empty files never held a record" in one for one in claims(answer))
+    assert not found(answer, "offset-gap"), "one fact is one finding"
 
 
 @pytest.mark.parametrize(("path", "code"), [("export", 5), (".", 0)])
@@ -152,3 +154,15 @@ def test_an_export_that_was_cut_short_is_no_newest_offset(tmp_path: Path) -> Non
     code, answer = answered("recovery-line", run)
     assert (code, found(answer, "bad-record")) == (3, [("error", "connect-offsets.jsonl")])
     assert answer["result"]["action"] != "restart"
+
+
+@pytest.mark.parametrize(("listed", "severity"), [(True, "error"), (False, "warning")])
+def test_an_emptied_segment_of_a_broker_is_named(listed: bool, severity: str, tmp_path: Path) -> None:
+    """A broker that lists what it compacts proves that it has not compacted the rest."""
+    run = copy_of("kafka-broker", tmp_path)
+    if listed:
+        (run / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 0 0\n")
+    (run / "orders-0" / "00000000000000000000.log").write_bytes(b"")
+    _, answer = answered("recovery-line", run)
+    assert found(answer, "empty-file") == [(severity, "orders-0")]
+    assert not found(answer, "offset-gap")

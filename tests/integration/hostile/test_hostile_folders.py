@@ -315,7 +315,7 @@ def test_segments_without_a_byte(tmp_path: Path) -> None:
         (tmp_path / "t-0" / f"{base:020}.log").write_bytes(b"")
     found = json.loads(cklog("recovery-line", tmp_path, "--json").out)
     assert of_brokers(found) == {("log", "t-0"): 700}
-    assert ("offset-gap", "t-0") in told(found)
+    assert ("empty-file", "t-0") in told(found)
 
 
 def test_a_thousand_partitions(tmp_path: Path) -> None:
