@@ -119,7 +119,7 @@ class ByteStream:
                 return
         self._left = good
         self.proven = proven if self.proven is None else self.proven
-        cut = reason is not None and ("Truncated" in reason or reason == ZERO_TAIL)
+        cut = reason is not None and ("Truncated" in reason or (reason == ZERO_TAIL and good > 0))
         kind, end = ("torn-tail", f"breaks off ({reason})") if cut else ("corrupt-file", f"is corrupt ({reason})")
         kept = f"; of the last {good - self.proven} only lines with a crc32c of their own are kept"
         why = f"the compressed stream {end} after {good} bytes{kept if self.proven < good else ''}"
@@ -214,6 +214,8 @@ def _blocks(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damag
             at, rest = _after_newline(file, at + len(rest), BLOCK_BYTES)
     if rest and file.proven is not None:
         yield at, rest + b"\n"  # its own checksum tells whether all of it is there
+    elif at == 0 and rest and not rest.strip(b"\0"):  # a crash leaves zeros behind what was written, not in its place
+        yield at, Damage(split.path, "corrupt-file", at, f"it holds nothing but zeros ({len(rest)} bytes)")
     elif rest and (whole or at < split.end):
         yield at, Damage(split.path, "torn-tail", at, f"the last line has no newline ({len(rest)} bytes)")
 

@@ -93,6 +93,21 @@ def test_a_damaged_job_json_is_one_finding_and_no_older_line(sample: str, kept: 
     assert after["result"]["line"] == before["result"]["line"]
 
 
+@pytest.mark.parametrize(
+    ("sample", "file"),
+    [
+        ("odysseus-precise", "checkpoints/part-00000.jsonl"),
+        ("cec-aggregate", "outputs/agg1/part-00000.jsonl"),
+        ("cec-aggregate", "outputs/filter1/part-00000.jsonl"),
+    ],
+)
+def test_a_file_of_nothing_but_zeros_is_no_torn_tail(sample: str, file: str, tmp_path: Path) -> None:
+    run = copy_of(sample, tmp_path)
+    (run / file).write_bytes(bytes((run / file).stat().st_size))
+    ended = cklog("recovery-line", run)
+    assert (ended.code, file in ended.err, "it holds nothing but zeros" in ended.err) == (65, True, True)
+
+
 OFFSETS = "topic/connect-offsets-0/00000000000000000000.log"
 NEVER = "the partitions of offsets without a record never had one"
 
