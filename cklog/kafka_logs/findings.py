@@ -168,19 +168,15 @@ def _emptied(p: Partition) -> list[SegmentFile]:
 
 def _emptied_segments(p: Partition) -> Iterator[Finding]:
     """Segments that were emptied, for all that is known: a broker begins the next one when a segment is full."""
-    found = _emptied(p)
-    if not found:
-        return
-    proved = p.folder.compacted is False
-    why = (
-        "The broker does not compact this log, so their records are lost: take the partition from another replica"
-        if proved
-        else "Compaction may leave such a segment; if it did not, records are lost: compare with another replica"
-    )
-    held = f"{first_few([one.path for one in found], 3)} {agreeing(len(found), 'hold')} nothing"
-    message = f"{p.name}: {held}, although the log continues at offset {p.folder.segments[-1].base}. {why}"
-    places = tuple(Where(one.path) for one in found)
-    yield Finding("empty-file", "error" if proved else "warning", p.name, message, where=places)
+    if found := _emptied(p):
+        proved = p.folder.compacted is False
+        why = "Compaction may leave such a segment; if it did not, records are lost: compare with another replica"
+        if proved:
+            why = "The broker does not compact this log: the records are lost. Take the partition from another replica"
+        held = f"{first_few([one.path for one in found], 3)} {agreeing(len(found), 'hold')} nothing"
+        message = f"{p.name}: {held}, although the log continues at offset {p.folder.segments[-1].base}. {why}"
+        places = tuple(Where(one.path) for one in found)
+        yield Finding("empty-file", "error" if proved else "warning", p.name, message, where=places)
 
 
 def _holes_inside_segments(p: Partition) -> Iterator[Finding]:
