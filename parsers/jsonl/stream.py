@@ -214,7 +214,7 @@ def _blocks(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damag
             at, rest = _after_newline(file, at + len(rest), BLOCK_BYTES)
     if rest and file.proven is not None:
         yield at, rest + b"\n"  # its own checksum tells whether all of it is there
-    elif at == 0 and rest and not rest.strip(b"\0"):  # a crash leaves zeros behind what was written, not in its place
+    elif at == 0 and rest and not rest.strip(b"\0"):  # a crash leaves zeros after what was written
         yield at, Damage(split.path, "corrupt-file", at, f"it holds nothing but zeros ({len(rest)} bytes)")
     elif rest and (whole or at < split.end):
         yield at, Damage(split.path, "torn-tail", at, f"the last line has no newline ({len(rest)} bytes)")
