@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.evidence.cases import CASES, answer
+from tests.integration.evidence.cases import CASES, answer, kept
 
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
+pytestmark = kept
 
 
 @pytest.mark.parametrize(

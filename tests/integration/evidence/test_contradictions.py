@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SAMPLES, SHARED
+from tests.conftest import SAMPLES
+from tests.integration.evidence.cases import CASES
 from tests.program import cklog
 
-CASES = SHARED.parent / "round3" / "cases"
 SAYS_SO = re.compile(r"(?:^|[.:] )[Tt]he restart fails")
 
 

@@ -9,21 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.integration.evidence.cases import CASES, answer
+from tests.integration.evidence.cases import CASES, answer, claims, ids, kept
 from tests.program import cklog
 
 REPORTS = CASES / "reports"
 TAKEN = 1_795_000_000  # seconds: the time of checkpoint 41 in 05-topic-recreated
 
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
-
-
-def ids(found: dict[str, Any], *severities: str) -> set[str]:
-    return {f["id"] for f in found["findings"] if not severities or f["severity"] in severities}
-
-
-def claims(found: dict[str, Any]) -> str:
-    return "; ".join(row["claim"] for run in found["result"]["runs"] for row in run["unchecked"])
+pytestmark = kept
 
 
 def asked(path: str, *options: str) -> tuple[int, dict[str, Any]]:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import SHARED
+from tests.integration.evidence.cases import CASES, answer, kept, said
 from tests.program import cklog
 
-CASES = SHARED.parent / "round3" / "cases" / "reports"
+REPORTS = CASES / "reports"
 
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
+pytestmark = kept
 
 
 def line(path: Path, *options: str | Path) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Ask for a line: the exit code, the result, and the messages by id."""
-    ended = cklog("recovery-line", path, "--json", *options)
-    found = json.loads(ended.out)
-    return ended.code, found["result"], {f["id"]: f["message"] for f in found["findings"]}
+    code, found = answer("recovery-line", path, *options)
+    return code, found["result"], {f["id"]: f["message"] for f in found["findings"]}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +26,7 @@ def line(path: Path, *options: str | Path) -> tuple[int, dict[str, Any], dict[st
     [("17-empty-changelog-high-end", 480, 500, 0), ("17b-changelog-aborted", 10, 24, 3)],
 )
 def test_markers_and_aborted_records_are_not_applied(case: str, first: int, end: int, records: int) -> None:
-    _, found, _ = line(CASES / case / "state", "--kafka", CASES / case / "kafka")
+    _, found, _ = line(REPORTS / case / "state", "--kafka", REPORTS / case / "kafka")
     (store,) = found["details"]["stores"]
     assert (store["restore_from"], store["restore_to"], store["records"]) == (first, end, records)
     assert [run["read_again"] for run in found["runs"]] == [records]
@@ -36,7 +34,7 @@ def test_markers_and_aborted_records_are_not_applied(case: str, first: int, end:
 
 
 def test_mirrormaker_resumes_after_the_last_offset_that_it_stored() -> None:
-    case = CASES / "46-mirrormaker-offsets"
+    case = REPORTS / "46-mirrormaker-offsets"
     asked = (case / "store", "--from", "connect")
     code, found, _ = line(*asked)
     assert (code, [source["offset"] for source in found["sources"]]) == (0, [500, 480])
@@ -52,15 +50,14 @@ def test_mirrormaker_resumes_after_the_last_offset_that_it_stored() -> None:
 
 
 def test_a_topic_of_offsets_that_begins_late_has_lost_connectors() -> None:
-    code, found, told = line(CASES / "32-connect-offsets-deleted" / "kafka", "--from", "connect")
+    code, found, told = line(REPORTS / "32-connect-offsets-deleted" / "kafka", "--from", "connect")
     assert (code, found["action"], [run["run"] for run in found["runs"]]) == (0, "restart", ["other"])
     assert "begins at offset 9000" in told["compacted-log-cut"]
 
 
 def test_a_hanging_transaction_is_named_with_its_way_out() -> None:
-    ended = cklog("recovery-line", CASES / "34-hanging-transaction" / "kafka", "--json")
-    told = [f["message"] for f in json.loads(ended.out)["findings"] if f["id"] == "open-transaction"]
-    group, log = sorted(told)
+    _, found = answer("recovery-line", REPORTS / "34-hanging-transaction" / "kafka")
+    group, log = sorted(message for _, message in said(found, "open-transaction"))
     assert group.startswith("group ledger")
     for words in (
         "producer 9001",
@@ -74,7 +71,7 @@ def test_a_hanging_transaction_is_named_with_its_way_out() -> None:
 
 
 def test_two_instances_with_one_task_are_told_apart() -> None:
-    case = CASES / "20-two-instances"
+    case = REPORTS / "20-two-instances"
     _, found, _ = line(case, "--kafka", case / "kafka")
     assert [(f"{e['operator']}/{e['subtask']}", e["checkpoint"]) for e in found["line"]] == [
         ("instance1/0/0", 2),
@@ -87,7 +84,7 @@ def test_two_instances_with_one_task_are_told_apart() -> None:
 
 
 def test_a_store_that_may_hold_less_than_its_offset_says_is_taken_for_granted_openly() -> None:
-    case = CASES / "19-checkpoint-ahead-of-store"
+    case = REPORTS / "19-checkpoint-ahead-of-store"
     code, found, _ = line(case / "state", "--kafka", case / "kafka")
     (row,) = found["runs"][0]["unchecked"]
     assert (code, row["claim"]) == (

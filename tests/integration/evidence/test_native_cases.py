@@ -10,21 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import SHARED
+from tests.integration.evidence.cases import CASES, answer, kept, said
 from tests.program import cklog
-
-CASES = SHARED.parent / "round3" / "cases"
-kept = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
-
-
-def answer(command: str, *words: str | Path) -> tuple[int, dict[str, Any]]:
-    ended = cklog(command, *words, "--json")
-    return ended.code, json.loads(ended.out)
 
 
 def slips(found: dict[str, Any]) -> set[str]:
-    told = [f["message"] for f in found["findings"] if f["id"] == "unknown-member"]
-    return {message.partition("unknown member ")[2].partition("?")[0] for message in told}
+    told = said(found, "unknown-member")
+    return {message.partition("unknown member ")[2].partition("?")[0] for _, message in told}
 
 
 @kept
@@ -49,7 +41,7 @@ def test_a_slip_is_seen_in_every_form_of_records(tmp_path: Path, form: str) -> N
         pq.write_table(pa.Table.from_pylist([ROW]), folder / "b.parquet")
     for number in range({"parquet": 0, "lines": 1, "many files": 40}[form]):
         line = json.dumps(ROW | {"subtask": number}) + "\n"
-        (folder / f"b{number}.jsonl").write_text(line * 1)
+        (folder / f"b{number}.jsonl").write_text(line)
     _, found = answer("inspect", tmp_path)
     assert slips(found) == {"recieved: did you mean received"}
     rows = {row["operator"] for row in found["result"]["subtasks"]}

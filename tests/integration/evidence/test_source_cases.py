@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from tests.conftest import SHARED
+from tests.integration.evidence.cases import CASES, answer, claims, kept, said
 from tests.program import cklog
 
-CASES = SHARED.parent / "round3" / "cases"
-
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
-
-
-def answer(command: str, path: Path, *options: str | Path) -> tuple[int, Any]:
-    """Ask about a folder of a case; return the exit code and the answer."""
-    ended = cklog(command, path, "--json", *options)
-    return ended.code, json.loads(ended.out)
-
-
-def said(found: Any, id: str) -> list[tuple[str, str]]:
-    """The findings of an id: severity and message."""
-    return [(f["severity"], f["message"]) for f in found["findings"] if f["id"] == id]
-
-
-def claims(found: Any) -> str:
-    """What the runs of an answer take for granted."""
-    return "; ".join(row["claim"] for run in found["result"]["runs"] for row in run["unchecked"])
+pytestmark = kept
 
 
 def test_a_rate_source_without_its_start_time() -> None:

@@ -10,18 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SHARED
-from tests.program import cklog
+from tests.integration.evidence.cases import CASES, answer, kept
 
-CASES = SHARED.parent / "round3" / "cases"
 REPARTITION = "reports/43-spark-repartition"
 
-pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folders of cases lie beside the repository, or nowhere")
-
-
-def answer(command: str, folder: Path, *options: str) -> tuple[int, Any]:
-    ended = cklog(command, folder, "--json", *options)
-    return ended.code, json.loads(ended.out)
+pytestmark = kept
 
 
 def copied(folder: Path, to: Path) -> Path:
