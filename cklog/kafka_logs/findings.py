@@ -360,8 +360,9 @@ def _doubtful_commit(commit: GroupCommit) -> Iterator[Finding]:
     subject = f"group {commit.group}"
     if commit.pending is not None:
         message = (
-            f"{subject}: offset {commit.pending} of {commit.name} waits in an open transaction; until that is "
-            f"committed, {commit.offset} holds, and the records between are read again"
+            f"{subject}: offset {commit.pending} of {commit.name} waits in an open transaction. Until that ends, "
+            "Kafka's consumers from 2.5 on get no position and wait; older ones go on at "
+            f"{commit.offset}, and read the records between again"
         )
         yield Finding("pending-commit", "warning", subject, message)
     if commit.misplaced:

@@ -127,7 +127,8 @@ def fitted(
     if start < log_start:
         told = (
             f"{restore.changelog} begins at offset {log_start}, task {task.name} goes on at {start}: out of range; "
-            "the store is restored from the changelog's beginning (under exactly-once the whole task is)"
+            "the store is restored from the changelog's beginning (under exactly-once the whole task is). Unless the "
+            "changelog is compacted, state that was written only before that is lost"
         )
         moved = replace(restore, start="beginning", restore_from=log_start, restore_to=log_end)
         return moved, [
