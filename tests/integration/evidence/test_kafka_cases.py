@@ -92,3 +92,21 @@ def test_a_store_that_may_hold_less_than_its_offset_says_is_taken_for_granted_op
         "store counts has all updates up to its offset (26 bytes on disk for offsets up to 400)",
     )
     assert cklog("recovery-line", case / "state", "--kafka", case / "kafka", "--fail-on", "unchecked").code == 5
+
+
+def test_an_open_transaction_of_a_broker_is_explained_as_one() -> None:
+    explained = " ".join(cklog("explain", "open-transaction").out.split())
+    row = explained.partition("· Kafka logs ·")[2]
+    for words in (
+        "isolation.level=read_committed: they stop before its first record",
+        "has no coordinator, is hanging",
+    ):
+        assert words in row
+    for command in ("find-hanging", "abort"):
+        assert f"kafka-transactions.sh {command}" in row
+    _, found = answer("recovery-line", "mission/open-transaction-explained/kafka-broker")
+    [(severity, message)] = said(found, "open-transaction")
+    assert severity == "warning"
+    assert "stop at 29 of 37" in message
+    assert "No log of a transaction coordinator (__transaction_state) is here" in message
+    assert "abort --topic orders --partition 0 --start-offset 29" in message

@@ -65,3 +65,32 @@ def test_the_newest_line_that_loses_nothing_is_named_next_to_one_that_does() -> 
     assert "58 records of sources" in run["note"]
     code, found = answer("recovery-line", case, "--at", "src/0=3")
     assert (code, found["result"]["action"]) == (0, "restart")
+
+
+@kept
+def test_nobody_is_asked_to_drop_what_is_sent_again() -> None:
+    run = CASES / "users" / "drop-at-receiver" / "run"
+    code, found = answer("recovery-line", run)
+    assert (code, found["result"]["action"]) == (0, "restart")
+    [channel] = [channel for channel in found["result"]["channels"] if channel["channel"] == "agg/0->sink/0"]
+    assert [channel[name] for name in ("replay_from", "replay_to", "resent_from", "resent_to")] == [280, 430, 430, 454]
+    answered = cklog("recovery-line", run).out
+    assert (
+        "no receiver on this line has processed them: truncate each log at `from`, or process each number" in answered
+    )
+    steps = cklog("runbook", run).out
+    assert "\"$JOB\" truncate 'agg/0->sink/0' 430 454" in steps
+    assert "receivers must not drop them" in steps
+    for text in (answered, steps, cklog("runbook", run, "--format", "script").out):
+        assert "drop them at" not in text
+        assert "ignore" not in text
+
+
+@kept
+@pytest.mark.parametrize("case", ["parquet-gzip-short-bytes", "parquet-gzip-short-seq"])
+def test_a_page_that_is_shorter_than_its_header_says_has_no_rows(case: str) -> None:
+    code, found = answer("recovery-line", CASES / "security" / case)
+    assert (code, found["result"]["action"]) == (3, "repair-first")
+    [(severity, message)] = said(found, "corrupt-file")
+    assert (severity, message.partition(":")[0]) == ("error", "channels/big.parquet")
+    assert "decompress to expected size, expected: 160000, but got:80000" in message
