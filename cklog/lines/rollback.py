@@ -7,7 +7,7 @@ depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.history.history import History
+from cklog.history.watermarks import CurrentState
 from cklog.lines.fixpoint import forced, sent_limit
 from cklog.model.lines import RollbackDistance
 
@@ -127,9 +128,13 @@ def forcing_chain(steps: Sequence[RollbackStep], subtask: int) -> list[RollbackS
 
 
 def rollback_distances(
-    history: History, line: Ints, failure_time: int | None, depth: Ints | None = None
+    history: History,
+    line: Ints,
+    failure_time: int | None,
+    depth: Ints | None = None,
+    last: CurrentState | None = None,
 ) -> tuple[RollbackDistance, ...]:
-    """Return the distance of every subtask from its newest checkpoint, or current state, to `line`.
+    """Return the distance of every subtask from its newest checkpoint, or where it was last, to `line`.
 
     Parameters
     ----------
@@ -137,15 +142,17 @@ def rollback_distances(
     line : checkpoint index per subtask, shape (n,)
     failure_time : ms; None: no time is known
     depth : from `domino_depths`, shape (n,); None: not asked for
+    last : what subtasks had sent and received at last; None, or silent of a channel: no more than is stored
     """
-    newest = history.newest
+    newest, last = history.newest, last or CurrentState()
     stored = newest - history.survivor  # a survivor that keeps a stored checkpoint has lost no stored one
     checkpoints = np.maximum(stored - line, 0)
     kept = history.survivor & (line == newest)
-    received = _messages_per_subtask(
-        history.received_of(newest) - history.received_of(line), history.dst, len(history.subtasks)
-    )
-    sent = _messages_per_subtask(history.sent_of(newest) - history.sent_of(line), history.src, len(history.subtasks))
+    n = len(history.subtasks)
+    reached = _at_least(history.received_of(newest), history.channels, last.received)
+    received = _messages_per_subtask(reached - history.received_of(line), history.dst, n)
+    reached = _at_least(history.sent_of(newest), history.channels, last.sent)
+    sent = _messages_per_subtask(reached - history.sent_of(line), history.src, n)
     time = history.time[history.first[:-1] + line]
     return tuple(
         RollbackDistance(
@@ -201,6 +208,15 @@ def _steps_of_round(history: History, line: Ints, channel: Ints, kept: Ints, num
         )
         for i, before, to, k, j, first, end in zip(*(c.tolist() for c in columns), strict=True)
     ]
+
+
+def _at_least(stored: Ints, channels: Sequence[str], last: Mapping[str, int]) -> Ints:
+    """Raise the newest stored watermark of each channel, shape (c,), to the last one that is known.
+
+    >>> _at_least(np.array([2, 3]), ["a/0->b/0", "b/0->a/0"], {"b/0->a/0": 7}).tolist()
+    [2, 7]
+    """
+    return np.maximum(stored, np.array([last.get(name, 0) for name in channels], np.int64)) if last else stored
 
 
 def _messages_per_subtask(undone: Ints, owner: Ints, n: int) -> Ints:

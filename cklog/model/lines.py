@@ -149,8 +149,8 @@ class RollbackDistance:
     """How far a subtask goes back: from its newest stored checkpoint (a survivor: its current state) to the line.
 
     In checkpoints, in time before the failure (`time_ms`, None: not known), and in messages that it is known to have
-    `received` or `sent`. A failed subtask has processed more: nothing records what it did after its newest checkpoint.
-    `depth`: the fewest orphan messages on a chain from a failure to it; None: not requested.
+    `received` or `sent`, at least: what a failed subtask did after its newest checkpoint counts only where its events
+    were read. `depth`: the fewest orphan messages on a chain from a failure to it; None: not requested.
     """
 
     operator: str

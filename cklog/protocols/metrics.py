@@ -273,7 +273,7 @@ def _rollback_metrics(planned: Planned) -> RollbackMetrics:
     """Return the greatest, mean and total distance; domino depth, and whether initial states were reached."""
     history, result = planned.evidence.history, planned.result
     depth = domino_depths(history, history.newest)
-    distances = rollback_distances(history, planned.line, None, depth)
+    distances = rollback_distances(history, planned.line, None, depth, planned.evidence.last)
     times = [d.time_ms for d in result.rollback]
     known = [t for t in times if t is not None]
     checkpoints = [d.checkpoints for d in distances]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -68,7 +68,8 @@ class Evidence:
 
     `bound` are survivors of whose current state nothing is known: they are treated as failed, which bounds the
     line from below. `gone`: records whose state file is not there, shape (rows,). `unproven`: a coordinated round may
-    lack a subtask that nothing names.
+    lack a subtask that nothing names. `last`: what each subtask had sent and received when the job failed, as far as
+    the events that were read tell.
     """
 
     records: CheckpointRecords
@@ -81,6 +82,7 @@ class Evidence:
     gone: NDArray[np.bool_]
     execution: Execution
     unproven: bool = False
+    last: CurrentState = field(default_factory=CurrentState)
 
     @property
     def indeterminate(self) -> bool:

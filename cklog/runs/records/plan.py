@@ -171,7 +171,7 @@ def _result(
         useless=useless_checkpoints(history, evidence.execution.useless),
         steps=tuple(steps_of(history, found.start)) if question.explain else (),
         domino=is_domino(history, found.start),
-        rollback=rollback_distances(history, line, _failure_time(reader, history, question), depths),
+        rollback=rollback_distances(history, line, _failure_time(reader, history, question), depths, evidence.last),
         notes=found.notes,
     )
     unknown = unknown_receipts(history, found.start, line, evidence.findings)

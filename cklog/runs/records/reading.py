@@ -195,6 +195,7 @@ class RecordReader:
                 build=lambda: whole or build_history(all_records, sorted(known_last), last, damaged, gone).history,
             ),
             unproven=bool(unknown),
+            last=last,
         )
 
     def records(self, checkpoints: CheckpointsRead, as_of: int | None = None) -> CheckpointRecords:

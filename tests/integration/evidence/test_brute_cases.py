@@ -20,3 +20,11 @@ def test_the_message_that_is_lost_is_named_alone() -> None:
     _, found = answer("verify", "brute/restored-span/run", "--restored", restored)
     (span,) = found["result"]["spans"]
     assert (span["fate"], span["start"], span["end"], span["messages"]) == ("lost", 2, 3, 1)
+
+
+def test_what_a_failed_subtask_did_after_its_newest_checkpoint_is_undone() -> None:
+    _, found = answer("recovery-line", "brute/rollback-received/run")
+    undone = {
+        f"{row['operator']}/{row['subtask']}": (row["received"], row["sent"]) for row in found["result"]["rollback"]
+    }
+    assert undone == {"a/0": (3, 4), "a/1": (0, 0), "b/0": (1, 1), "b/1": (0, 0)}
