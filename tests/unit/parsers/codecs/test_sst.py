@@ -11,7 +11,7 @@ import pytest
 
 from cklog.parsers.codecs.block_checksums import masked_crc32c
 from cklog.parsers.codecs.sst import SstCheck, check_sst
-from cklog.parsers.codecs.sst_blocks import decode_handle
+from cklog.parsers.codecs.sst_blocks import SstFlaw, decode_handle, entries
 from tests.builders.rocksdb import CHECKSUMS, COMPRESSIONS, VERSIONS, TableKind, table
 
 MAGIC = bytes.fromhex("f7cff485b741e288")
@@ -262,3 +262,49 @@ def test_an_index_of_another_type_is_not_called_damaged(kind: int, tmp_path: Pat
     data[data.index(b"table.index.type") + len(b"table.index.type")] = kind
     found = check(bytes(data))
     assert (found.flaw, found.unchecked) == (None, f"its index is of the type {kind}")
+
+
+def block(*rows: tuple[int, bytes, bytes], restarts: tuple[int, ...], deltas: bool = False) -> bytes:
+    """A block of entries (shared bytes, rest of the key, value), whose rows of number `restarts` are restart points."""
+    places, data = [], b""
+    for shared, rest, value in rows:
+        places.append(len(data))
+        lengths = (shared, len(rest)) if deltas else (shared, len(rest), len(value))
+        data += bytes(lengths) + rest + value
+    points = [places[row] for row in restarts]
+    return data + struct.pack(f"<{len(points) + 1}I", *points, len(points))
+
+
+ROWS = ((0, b"apple", b"1"), (5, b"s", b"2"), (2, b"ricot", b""), (0, b"bee", b"3"), (2, b"t", b"4"))
+
+
+def test_keys_between_restart_points_share_the_bytes_of_the_one_before() -> None:
+    found = [row[:2] + row[3:] for row in entries(block(*ROWS, restarts=(0, 3)), 7, deltas=False)]
+    assert found == [
+        (b"apple", b"1", 0),
+        (b"apples", b"2", 5),
+        (b"apricot", b"", 2),
+        (b"bee", b"3", 0),
+        (b"bet", b"4", 2),
+    ]
+
+
+def test_handles_between_restart_points_are_one_number() -> None:
+    rows = ((0, b"apple", bytes([0x80, 0x01, 40])), (5, b"s", bytes([3])), (0, b"bee", bytes([9, 41])))
+    found = [row[:2] for row in entries(block(*rows, restarts=(0, 2), deltas=True), 7, deltas=True)]
+    assert found == [(b"apple", bytes([0x80, 0x01, 40])), (b"apples", bytes([3])), (b"bee", bytes([9, 41]))]
+
+
+@pytest.mark.parametrize("row", [1, 2, 4])
+def test_an_entry_that_shares_bytes_is_no_restart_point(row: int) -> None:
+    """A reader that begins there takes `s` for the whole key of `apples`."""
+    data = block(*ROWS, restarts=tuple(sorted({0, 3, row})))
+    with pytest.raises(SstFlaw, match=r"whose restart point \d+ is no entry that has its whole key") as found:
+        list(entries(data, 7, deltas=False))
+    assert found.value.at == 7
+
+
+def test_an_entry_shares_no_more_than_there_is() -> None:
+    rows = ((0, b"apple", b"1"), (6, b"s", b"2"))
+    with pytest.raises(SstFlaw, match="an entry that is longer than the block"):
+        list(entries(block(*rows, restarts=(0,)), 7, deltas=False))
