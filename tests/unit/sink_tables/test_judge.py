@@ -8,7 +8,7 @@ import pytest
 
 from cklog.inputs.sink_tables import Operation, Pending, SinkTable, Stamp, TableCommit, TableFormat, Writer
 from cklog.sink_tables.findings import fit_findings
-from cklog.sink_tables.fitting import NamedTable, line_that_fits, rollbacks_for
+from cklog.sink_tables.fitting import NamedTable, fits, line_that_fits, rollbacks_for
 from cklog.sink_tables.held import Account
 from cklog.sink_tables.judge import judge
 from cklog.sink_tables.model import Outcome, Restart, SinkFit
@@ -222,3 +222,83 @@ def test_a_number_that_nobody_knows_is_no_range() -> None:
     assert told.from_ == told.to
     [finding] = [one for one in fit_findings(found, "checkpoint") if one.id == "unknown-writer"]
     assert "foreachBatch" not in finding.message
+
+
+def test_a_pending_commit_whose_files_nobody_looked_for_may_fail() -> None:
+    """Only one that the restore would commit: what the table remembers is passed over, with files or without."""
+    found = fit(table("iceberg", FLINK, 4), flink(5, 5, missing=None))
+    assert found.outcomes[0] == Outcome("fails", 5, 6, "unknown")
+    assert (found.agrees, found.why, found.pending[0].fate) == (None, ("pending-unseen",), None)
+    taken = fit(table("iceberg", FLINK, 4, 5), flink(5, 5, missing=None))
+    assert (taken.agrees, taken.why, taken.pending[0].fate) == (True, (), "skipped")
+
+
+def test_a_pending_commit_without_a_number_leaves_it_open() -> None:
+    unnumbered = replace(flink(5), pending=(Pending("op", FLINK, None, ("m.avro",), ()),))
+    found = fit(table("iceberg", FLINK, 4, 5), unnumbered)
+    assert (found.agrees, found.why, found.pending[0].fate) == (None, ("pending-not-numbered",), None)
+
+
+def test_a_pending_commit_that_the_table_has_and_does_not_remember_comes_twice() -> None:
+    forgotten = replace(table("iceberg", FLINK, 4, 5), remembers={FLINK: 4})
+    found = fit(forgotten, flink(5, 5))
+    assert [one.fate for one in found.pending] == ["twice"]
+    assert Outcome("twice", 5, 6) in found.outcomes
+    assert found.agrees is False
+
+
+def test_what_is_offered_under_a_new_id_may_come_twice() -> None:
+    """The table knows the id before, and is asked for the one of the job that restores it."""
+    offered = Pending("op", FLINK, 5, ("m.avro",), (), renamed=True)
+    found = fit(table("iceberg", FLINK, 4, 5), replace(flink(5), pending=(offered,)))
+    assert found.outcomes[0] == Outcome("twice", 5, 6, "may")
+    assert found.agrees is False
+    known = fit(table("iceberg", FLINK, 4, 5), replace(flink(5), pending=(replace(offered, renamed=False),)))
+    assert (known.outcomes[0], known.agrees) == (Outcome("skipped", 5, 6), True)
+
+
+def test_an_id_that_only_the_state_keeps_is_that_of_the_only_writer() -> None:
+    one, other = Writer("user", "identifier"), Writer("other", "identifier")
+    restart = Restart(4, "checkpoint", frozenset({"job"}), "job", 4)
+    assert fit(table("paimon", one, 3, 4), restart).agrees is True
+    two = table("paimon", one, 3, 4, remembers={one: 4, other: 2})
+    assert fit(two, restart).why == ("other-writer",), "either may be the job"
+    assert fit(table("iceberg", Writer("b" * 32, "checkpoint", "op"), 3, 4), restart).why == ("other-writer",)
+
+
+def test_rows_of_a_commit_that_has_expired_may_be_there() -> None:
+    """The table remembers batch 4 and has no commit of it: its rows may have stayed, or been taken back."""
+    whole = table("delta", SPARK, 0, 1, 2, remembers={SPARK: 4})
+    losses = [one for one in fit(whole, spark(2, same=3)).outcomes if one.fate == "skipped-wrongly"]
+    assert {one.strength for one in losses} == {"sure"}
+    expired = fit(replace(whole, expired=True), spark(2, same=3))
+    assert {one.strength for one in expired.outcomes if one.fate == "skipped-wrongly"} == {"unknown"}
+    assert (fit(whole, spark(2, same=3)).agrees, expired.agrees) == (False, None)
+
+
+def pending(sink: str, path: str) -> Pending:
+    return Pending(sink, FLINK, 5, (path,), ())
+
+
+@pytest.mark.parametrize(
+    ("one", "counts"),
+    [
+        (pending("a", "s3://lake/b/m.avro"), (1, 0)),  # by the name that --sink gave
+        (pending("op", "s3://lake/b/m.avro"), (0, 1)),  # by its place
+        (pending("op", "s3://lake/bb/m.avro"), (1, 1)),  # of nobody knows which: of all
+    ],
+)
+def test_each_table_is_offered_what_is_pending_for_it(one: Pending, counts: tuple[int, int]) -> None:
+    tables = [NamedTable(name, table("iceberg", FLINK, 4, uri=f"s3://lake/{name}")) for name in "ab"]
+    found = fits(tables, replace(flink(5), pending=(one,)))
+    assert [len(fit.pending) for fit in found] == [*counts]
+    assert [len(fit.pending) for fit in fits(tables[:1], replace(flink(5), pending=(one,)))] == [1]
+
+
+def test_only_the_table_that_disagrees_goes_back() -> None:
+    behind, ahead = (
+        NamedTable(name, table("iceberg", FLINK, *range(1, top + 1), uri=f"s3://lake/{name}"))
+        for name, top in (("behind", 4), ("ahead", 6))
+    )
+    [(one, back)] = rollbacks_for([behind, ahead], flink(4, 4)) or []
+    assert (one.name, back.commit, back.undoes) == ("ahead", "4", ((5, 7),))

@@ -74,3 +74,14 @@ def test_signs_of_later_batches_are_no_first_batch(
 
 def test_the_first_batch_may_have_written_state() -> None:
     assert logged([0], [], {"state/0/0/1.delta": b"x"}).begins
+
+
+def test_two_batches_in_a_row_are_one_stretch() -> None:
+    """And none that comes before the line's: it has a finding of its own."""
+    plan = logged([0, 3, 4, 6, 7], [*range(8)])
+    assert said(plan) == [("warning", "batch-gap", "offsets/1")]
+    assert "batches 1 to 2, 5 are missing" in plan.findings[0].message
+    plan = logged([0, 3, 4, 5, 6], [*range(7)])
+    assert "batches 1 to 2 are missing" in plan.findings[0].message
+    plan = logged([0, 2, 3, 4], [*range(5)])
+    assert "batch 1 is missing" in plan.findings[0].message

@@ -90,3 +90,15 @@ def test_what_somebody_says_of_the_source_does_not_outweigh_its_log(tmp_path: Pa
     code, _, said = told(place, *refuted, "--kafka", log(tmp_path / "whole", 0, 30))
     assert code == 3
     assert "begins at 25" in said["position-gone"]
+
+
+def test_a_segment_that_was_not_read_may_hold_the_next_offset(tmp_path: Path) -> None:
+    """It leads out of the folder, so that nobody looked; and what lies before it was read."""
+    folder = log(tmp_path / "k", 0, 10)
+    hidden = log(tmp_path / "elsewhere", 10, 20) / "t-0" / f"{10:020}.log"
+    (folder / "t-0" / hidden.name).symlink_to(hidden)
+    code, action, said = told(store(tmp_path / "s", ("A", 0)), "--kafka", folder)
+    assert (code, action) == (5, "undetermined")
+    assert "a segment of t-0 could not be read" in said["position-unknown"]
+    read = told(tmp_path / "s", "--kafka", folder, "--follow-links")
+    assert read[:2] == (0, "restart")

@@ -82,3 +82,10 @@ def test_parts_that_ended_in_different_ways_are_not_known(tmp_path: Path) -> Non
     one = ProducerEpoch(7, 0)
     assert how_ended(logs_of(tmp_path).ended([one])[one]) == "unknown"
     assert how_ended(logs_of(tmp_path).ended([one])[one][:1]) == "committed"
+
+
+def test_what_follows_a_cut_is_of_no_transaction(tmp_path: Path) -> None:
+    log = transaction(COMMIT)
+    log.segments[0][sorted(log.sizes)[1][1] + 70] ^= 1
+    log.write(tmp_path / "t-0")
+    assert ended(tmp_path) == [("t-0", "open", 0, None, 2)]
