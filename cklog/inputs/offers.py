@@ -93,6 +93,9 @@ class ParserClass(Protocol):
     def runs_below(self, root: Root) -> list[str]:
         """Return the folders in which runs of this format begin; "" is the root."""
 
+    def whole_of(self, root: Root, folder: str) -> str:
+        """Return the folder that holds all parts of the run in a folder: that one, as a rule."""
+
 
 class Format:
     """The base of parsers: what is said of a format before a folder is opened, as most formats have it."""
@@ -108,6 +111,11 @@ class Format:
 
     reads_beside: ClassVar[tuple[str, ...]] = ()
     """Formats whose runs beside a run of this one are read with it, and are no runs of their own then."""
+
+    @staticmethod
+    def whole_of(root: Root, folder: str) -> str:
+        """Return the folder that holds all parts of the run in a folder: the one above, if parts of it lie there."""
+        return folder
 
 
 class OffersRecords(Parser, Protocol):

@@ -8,7 +8,8 @@ it: changelogs with the stores that they restore.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,8 +55,20 @@ def places_below(root: Root, source: str = "") -> list[Place]:
     for name in beside:
         _join(found, name, parsers[name].reads_beside)
     places += [Place(folder, name) for name, folders in found.items() for folder in folders]
+    lying = Counter(above for place in places for above in (place.folder, *_above(place.folder)))
+    places = [_whole(place, parsers, root, lying) for place in places]
     places += _unread_places(root, [place.folder for place in places])
     return sorted(places, key=lambda place: (place.folder, place.format))
+
+
+def _whole(place: Place, parsers: Mapping[str, ParserClass], root: Root, lying: Mapping[str, int]) -> Place:
+    """Return a place with all parts of its run, what its file sink wrote, too, if nothing else lies in that folder.
+
+    `lying` : how many places a folder is or holds
+    """
+    if place.problem is not None or lying[posixpath.dirname(place.folder)] > 1:
+        return place
+    return Place(parsers[place.format].whole_of(root, place.folder), place.format)
 
 
 def _look(parser: ParserClass, root: Root, tree: Tree, folder: str) -> _Looked:

@@ -9,6 +9,7 @@ Where a restart of the query goes on is judged in `cklog.runs.batches`.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -41,6 +42,7 @@ from cklog.parsers.tables.records import BIGGEST, NotARecord, batch_of_rows, jso
 from cklog.parsers.tables.records_parser import whole_folder
 from cklog.progress import stage
 from cklog.storage import FileEntry, Root
+from cklog.stores.trees import moved_below
 
 BATCHES = pa.schema(
     [
@@ -83,6 +85,17 @@ class SparkCheckpoint(Format):
     def runs_below(root: Root) -> list[str]:
         """Return the folders with at least two of a checkpoint's parts."""
         return [prefix.rstrip("/") for prefix in _find_prefixes(root.list(), _ANYWHERE)]
+
+    @staticmethod
+    def whole_of(root: Root, folder: str) -> str:
+        """Return the folder above a checkpoint, if it is the only one there and a file sink wrote beside it."""
+        if not folder:
+            return folder
+        above = posixpath.dirname(folder)
+        entries = moved_below(root.tree(), above).files if above else root.tree().files
+        prefix = f"{posixpath.basename(folder)}/"
+        alone = _find_prefixes([*entries]) == (prefix,)
+        return above if alone and (find_sinks(entries, prefix) or find_bare_sinks(entries, prefix)) else folder
 
     def __init__(self, root: Root) -> None:
         self._root = root

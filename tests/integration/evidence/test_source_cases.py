@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
 from tests.integration.evidence.cases import CASES, answer, claims, kept, said
@@ -20,7 +23,10 @@ def test_a_rate_source_without_its_start_time() -> None:
 
 
 def test_a_hole_in_the_log_of_a_file_sink() -> None:
-    """Of the checkpoint alone nobody knows which folder is its sink's: that is said, and nothing is claimed of it."""
+    """Of the checkpoint alone nobody knows which folder is its sink's: that is said, and nothing is claimed of it.
+
+    Where both lie below PATH, the log is read, by a scan, too.
+    """
     case = CASES / "users/spark-sink-log-hole"
     code, found = answer("recovery-line", case)
     assert (code, found["result"]["action"]) == (3, "repair-first")
@@ -33,7 +39,15 @@ def test_a_hole_in_the_log_of_a_file_sink() -> None:
     assert code == 5
     rows = [row for row in found["result"]["runs"][0]["unchecked"] if row["kind"] == "sink"]
     assert "the log of a file sink, if the query has one, agrees with this line" in {row["claim"] for row in rows}
-    assert cklog("scan", case, "-q", "--fail-on", "unchecked").code == 5
+    for root in (case, case.parent):
+        scanned = cklog("scan", root, "--format", "csv", "-q", "--fail-on", "never").out
+        (told,) = [
+            (row["action"], row["exit"], row["worst"])
+            for row in csv.DictReader(io.StringIO(scanned))
+            if (root / row["path"]).resolve() == case.resolve()
+        ]
+        assert told == ("repair-first", "3", "sink-log-behind")
+    assert cklog("scan", case / "ck", "-q", "--fail-on", "unchecked").code == 5
 
 
 def test_a_query_that_was_killed_in_its_first_batch() -> None:

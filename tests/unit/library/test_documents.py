@@ -47,7 +47,7 @@ def test_a_scan_has_typed_rows() -> None:
     assert found.to_dict() == json.loads(ended.out)
     assert found.exit_code == ended.code
     table = found.to_arrow()
-    assert table.column("path").to_pylist() == ["sample_logs/kafka-broker", "sample_logs/spark-wordcount/ck"]
+    assert table.column("path").to_pylist() == ["sample_logs/kafka-broker", "sample_logs/spark-wordcount"]
     assert table.schema.field("bytes").type == pa.int64()
     assert pa.types.is_timestamp(table.schema.field("chosen_time").type)
     assert found.to_pandas()["action"].tolist() == ["salvage-first", "restart"]
