@@ -81,6 +81,10 @@ def test_two_instances_with_one_task_are_told_apart() -> None:
         ("instance1/0/0", 1),
         ("instance2/0/0", 0),
     ]
+    for instance, records in (("instance1", 1), ("instance2", 0)):
+        code, found, _ = line(case / instance, "--kafka", case / "kafka")
+        assert (code, found["action"]) == (0, "restart")
+        assert [row["records"] for row in found["details"]["stores"]] == [records]
 
 
 def test_a_store_that_may_hold_less_than_its_offset_says_is_taken_for_granted_openly() -> None:
