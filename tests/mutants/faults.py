@@ -66,14 +66,14 @@ class _Place:
 
 def sites(text: str) -> list[tuple[int, int]]:
     """Every place of a module that can be changed, by its number, with the number of each way to change it."""
-    places = enumerate(_places(ast.parse(text)))
-    return [(number, way) for number, place in places for way in range(_ways(place.node))]
+    found = enumerate(places(ast.parse(text)))
+    return [(number, way) for number, place in found for way in range(_ways(place.node))]
 
 
 def fault(path: str, text: str, number: int, way: int) -> Fault:
     """Change one place of a module in one way; annotations, docstrings and messages are no places."""
     tree = ast.parse(text)
-    place = next(itertools.islice(_places(tree), number, None))
+    place = next(itertools.islice(places(tree), number, None))
     line, last = place.statement.lineno, place.statement.end_lineno or place.statement.lineno
     before = ast.unparse(place.statement)
     _change(place.node, way)
@@ -85,11 +85,11 @@ def fault(path: str, text: str, number: int, way: int) -> Fault:
 def changed(text: str, number: int, way: int) -> ast.Module:
     """Change one place of a module in one way: its syntax tree, each node on the line where it stood."""
     tree = ast.parse(text)
-    _change(next(itertools.islice(_places(tree), number, None)).node, way)
+    _change(next(itertools.islice(places(tree), number, None)).node, way)
     return ast.fix_missing_locations(tree)
 
 
-def _places(tree: ast.Module) -> Iterator[_Place]:
+def places(tree: ast.Module) -> Iterator[_Place]:
     """Every node that may be changed, in order."""
 
     def walk(node: ast.AST, function: str, statement: ast.stmt | None) -> Iterator[_Place]:
