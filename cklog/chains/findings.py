@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cklog.chains.model import BrokenLink, ChainAnswer, ChainRow
 from cklog.inputs.pieces import subject_of
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where, effect_of_error
 
 _LISTED = 40
 """Findings of one kind that are listed one by one."""
@@ -28,14 +28,16 @@ def chain_findings(found: ChainAnswer, unreachable: Sequence[tuple[str, BrokenLi
     yield from _finding_each("unrestorable-checkpoints", "warning", older, _older_unrestorable)
     for name, link in unreachable[:_LISTED]:
         message = f"{name}: checkpoint {found.asked} cannot be restored, because {why(link)}"
-        yield Finding("not-restorable", "error", name, message, where=_place_of_link(link))
+        yield Finding("not-restorable", "error", name, message, where=_place_of_link(link), effect="restart-fails")
     if len(unreachable) > _LISTED:
         more = len(unreachable) - _LISTED
-        yield Finding("not-restorable", "error", f"{more} more chains", f"nor can {more} more chains")
+        yield Finding(
+            "not-restorable", "error", f"{more} more chains", f"nor can {more} more chains", effect="restart-fails"
+        )
     if found.asked is None and found.restored_together == "run" and found.together[0].checkpoint is None:
         able = sum(row.restorable is not None for row in rows)
         message = f"no checkpoint can be restored by all {len(rows)} chains; {able} of them can restore some"
-        yield Finding("no-common-checkpoint", "error", "run", message)
+        yield Finding("no-common-checkpoint", "error", "run", message, effect="older-line")
 
 
 def chain_name(row: ChainRow) -> str:
@@ -84,7 +86,8 @@ def _finding_each(
 ) -> Iterator[Finding]:
     """Yield a finding for each chain, up to a limit."""
     for row in rows[:_LISTED]:
-        yield Finding(id, severity, chain_name(row), message(row), where=_place_of_link(row.because))
+        where, effect = _place_of_link(row.because), effect_of_error(severity, "older-line")
+        yield Finding(id, severity, chain_name(row), message(row), where=where, effect=effect)
     if len(rows) > _LISTED:
         more = f"{len(rows) - _LISTED} more chains"
-        yield Finding(id, severity, more, f"the same of {more}")
+        yield Finding(id, severity, more, f"the same of {more}", effect=effect_of_error(severity, "older-line"))

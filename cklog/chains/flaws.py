@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
 from cklog.inputs.pieces import subject_of
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where, effect_of_error
 
 _LISTED = 40
 """Findings of one kind: the first ones; the last says how many more chains there are."""
@@ -143,11 +143,12 @@ def _finding_each_chain(
 
     `message` makes a sentence of the first of the chain's rows and how many there are.
     """
+    effect = effect_of_error(severity, "older-line")
     chains, first, counts = np.unique(pieces.chain[rows], return_index=True, return_counts=True)
     shown = zip(chains[:_LISTED].tolist(), rows[first][:_LISTED].tolist(), counts[:_LISTED].tolist(), strict=True)
     for chain, row, count in shown:
-        place = place_at(pieces.table, row)
-        yield Finding(id, severity, subject_of(pieces.names[chain]), message(row, count), where=place)
+        place, subject = place_at(pieces.table, row), subject_of(pieces.names[chain])
+        yield Finding(id, severity, subject, message(row, count), where=place, effect=effect)
     if len(chains) > _LISTED:
         more = f"{len(chains) - _LISTED} more chains"
-        yield Finding(id, severity, more, f"the same in {more}")
+        yield Finding(id, severity, more, f"the same in {more}", effect=effect)

@@ -88,10 +88,18 @@ def _broken_pieces(records: CheckpointRecords, pieces: RecordPieces, chains: Cha
         subject = f"{records.subtasks[records.subtask[pieces.record[row]]]}={version}"
         what = f"variable {store} of checkpoint {subject}" if store else f"checkpoint {subject}"
         why = chains.flaw(row) or f"is a delta on {chains.parent(row)}, which is missing or cannot be restored"
-        yield Finding("broken-chain", "error", subject, f"{what} {why}", where=place_at(pieces.table, row))
+        yield Finding(
+            "broken-chain", "error", subject, f"{what} {why}", where=place_at(pieces.table, row), effect="older-line"
+        )
     if len(rows) > _LISTED:
         more = f"{len(rows) - _LISTED} more"
-        yield Finding("broken-chain", "error", f"{more} checkpoints", f"{more} parts of checkpoints cannot be restored")
+        yield Finding(
+            "broken-chain",
+            "error",
+            f"{more} checkpoints",
+            f"{more} parts of checkpoints cannot be restored",
+            effect="older-line",
+        )
 
 
 def _with_parents_before(

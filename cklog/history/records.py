@@ -160,7 +160,11 @@ def _undisputed(table: pa.Table, order: Ints, same: Mask, findings: list[Finding
             keep[first] = False
             subject = f"{contents[0]['operator']}/{contents[0]['subtask']}={contents[0]['checkpoint']}"
             message = f"{len(contents)} records of checkpoint {subject} disagree; none of them is used"
-            findings.append(Finding("conflicting-checkpoint", "error", subject, message, where=_places_read(rows)))
+            findings.append(
+                Finding(
+                    "conflicting-checkpoint", "error", subject, message, where=_places_read(rows), effect="older-line"
+                )
+            )
     return keep
 
 
@@ -214,7 +218,7 @@ def _without_foreign_channels(
     count = int(bad.sum())
     unused = "it is not used" if count == 1 else "they are not used"
     message = f"{many(count, 'checkpoint record', 'hold')} {what}, {among(count, first)}; {unused}"
-    finding = Finding("foreign-channel", "error", first, message, where=_places_read(rows)[:10])
+    finding = Finding("foreign-channel", "error", first, message, where=_places_read(rows)[:10], effect="older-line")
     return _of_rows(replace(records, findings=(*records.findings, finding)), ~bad)
 
 

@@ -71,8 +71,8 @@ def _missing_files(records: CheckpointRecords, rows: Ints) -> list[Finding]:
         subject = f"{records.subtasks[records.subtask[row]]}={records.number[row]}"
         uri = records.table["uri"][row].as_py()
         message = f"checkpoint {subject}: its state file {uri} is not there"
-        found.append(Finding("missing-state-file", "error", subject, message, where=(Where(uri),)))
+        found.append(Finding("missing-state-file", "error", subject, message, where=(Where(uri),), effect="older-line"))
     if len(rows) > _LISTED:
         message = f"{len(rows) - _LISTED} more state files are not there"
-        found.append(Finding("missing-state-file", "error", "state files", message))
+        found.append(Finding("missing-state-file", "error", "state files", message, effect="older-line"))
     return found

@@ -227,7 +227,7 @@ class _HistoryBuilder:
                 f"checkpoint {subject} has {kind} {part[x]} on {self._records.names[k]}, "
                 f"less than {part[x - 1]} of the checkpoint before it: the log is wrong there"
             )
-            self._findings.append(Finding("watermark-decreases", "error", subject, message))
+            self._findings.append(Finding("watermark-decreases", "error", subject, message, effect="older-line"))
             bound = np.maximum.accumulate(part) if upper else np.minimum.accumulate(part[::-1])[::-1]
             value[at[k] : at[k + 1]] = bound
 

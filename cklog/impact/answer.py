@@ -199,7 +199,7 @@ def _unsupported_class(result: Impact, asked: ImpactQuestion) -> list[Finding]:
                 f"{output.output}: {output.recovery} recovery lacks {' and '.join(support.missing)}. The phases shown "
                 "are those that it would have"
             )
-            found.append(Finding("missing-piece", "error", output.output, message))
+            found.append(Finding("missing-piece", "error", output.output, message, effect="none"))
     return found
 
 

@@ -122,11 +122,11 @@ def _operator_of(name: str, row: Mapping[str, Any], inputs: tuple[str, ...], fin
     joins = kind == "join"
     if not _windows_fit(windows, len(inputs), joins):
         message = f"job.json: the window of {name} cannot be read; the operator counts as arbitrary"
-        findings.append(Finding("bad-window", "error", name, message))
+        findings.append(Finding("bad-window", "error", name, message, effect="none"))
         windows, stated = [], "arbitrary"
     elif joins and not windows and stated is None:
         message = f"job.json gives no windows for the join {name}; the operator counts as arbitrary"
-        findings.append(Finding("bad-window", "error", name, message))
+        findings.append(Finding("bad-window", "error", name, message, effect="none"))
         stated = "arbitrary"
     whole = tuple(w for w in windows if w is not None)
     return Operator(

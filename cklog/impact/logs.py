@@ -252,7 +252,7 @@ class ChannelLogs:
         if untimed or not _numbers_rise(timed):
             why = f"{untimed} have no time" if untimed else "their times do not rise with their numbers"
             message = f"{mine[0]['channel']}: the logged elements are not used: {why}"
-            self.findings.append(Finding("unordered-elements", "error", source, message))
+            self.findings.append(Finding("unordered-elements", "error", source, message, effect="none"))
             return beside
         return LoggedElements(
             moments=looked.moments,

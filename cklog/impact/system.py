@@ -160,7 +160,9 @@ def _clocks_backwards(events: Sequence[Event]) -> list[Finding]:
                 f"the clock runs backwards: {event.event} at {event.time} ms is logged after {before.event} at "
                 f"{before.time} ms; times of crash and restart cannot be taken from here"
             )
-            found.append(Finding("clock-backwards", "error", event.where.path, message, where=(event.where,)))
+            found.append(
+                Finding("clock-backwards", "error", event.where.path, message, where=(event.where,), effect="none")
+            )
         latest[event.where.path] = event
     return found
 
@@ -173,7 +175,11 @@ def _boots_without_times(events: Sequence[Event]) -> list[Finding]:
     message = f"{len(untimed)} boots or shutdowns have no time; crash and restart cannot be placed by them"
     if len(untimed) == 1:
         message = f"a {untimed[0].event} has no time; crash and restart cannot be placed by it"
-    return [Finding("no-times", "error", untimed[0].where.path, message, where=tuple(e.where for e in untimed))]
+    return [
+        Finding(
+            "no-times", "error", untimed[0].where.path, message, where=tuple(e.where for e in untimed), effect="none"
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True)

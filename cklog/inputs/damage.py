@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cklog.engine.scan import Damage
-from cklog.model.findings import Finding, Where
-from cklog.model.verdict import UNKNOWN_VERSION
+from cklog.model.findings import Effect, Finding, Where, effect_of_error
+from cklog.model.verdict import NOT_JUDGED, UNKNOWN_VERSION
 from cklog.model.wording import agreeing, many
 
 _SEVERITY: Mapping[str, Any] = {
@@ -30,15 +30,18 @@ _OF_A_FILE = frozenset({"empty-file", "checksum-mismatch"})
 """Damage whose detail says all: in the words of the finding of a parser that looked at the file itself."""
 
 
-def damage_findings(damage: Iterable[Damage]) -> list[Finding]:
-    """Return one finding per file and kind of damage: how many, where, and what the first one is."""
+def damage_findings(damage: Iterable[Damage], effect: Effect = "older-line") -> list[Finding]:
+    """Return one finding per file and kind of damage: how many, where, and what the first one is.
+
+    `effect` : what errors do to a restart, other than files that were not read or not understood
+    """
     groups: dict[tuple[str, str], list[Damage]] = {}
     for item in damage:
         groups.setdefault((item.path, item.id), []).append(item)
-    return [_finding(path, id, rows) for (path, id), rows in sorted(groups.items())]
+    return [_finding(path, id, rows, effect) for (path, id), rows in sorted(groups.items())]
 
 
-def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
+def _finding(path: str, id: str, rows: list[Damage], effect: Effect) -> Finding:
     count = sum(row.count for row in rows)
     placed = [row for row in rows if row.offset is not None]
     first = placed[0] if placed else rows[0]
@@ -64,4 +67,6 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
     if id in _OF_A_FILE:
         lead = f"{path} {first.detail}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)
-    return Finding(id=id, severity=_SEVERITY.get(id, "error"), subject=path, message=lead, where=places)
+    severity = _SEVERITY.get(id, "error")
+    does = effect_of_error(severity, "unknown" if id in NOT_JUDGED else effect)
+    return Finding(id=id, severity=severity, subject=path, message=lead, where=places, effect=does)

@@ -103,7 +103,9 @@ def _unread_findings(unread: dict[str, str]) -> Iterable[Finding]:
             f"{count}{which}: {why}. Nothing is said of what was not read, and this answer is only a bound: ask again "
             "as a user who may read it, or on a whole copy."
         )
-        yield Finding("unreadable-file", "error", paths[0], message, tuple(map(Where, paths[:_PLACES])))
+        yield Finding(
+            "unreadable-file", "error", paths[0], message, tuple(map(Where, paths[:_PLACES])), effect="unknown"
+        )
 
 
 def link_findings(links: dict[str, str]) -> Iterable[Finding]:

@@ -144,16 +144,18 @@ def _findings(all_: Told) -> Iterator[Finding]:
         pair = _pair(all_, link)
         if link.unknown:
             told = f"whether {pair} fit together is not known: {link.unknown}"
-            yield Finding("joint-undetermined", "error", pair, told)
+            yield Finding("joint-undetermined", "error", pair, told, effect="unknown")
     for j in all_.unlinked():
         name = all_.jobs[j].job
         told = (
             f"nothing shows what {name} reads of the other jobs, or writes for them: name its outputs in its job.json, "
             "or give the folder that holds both its checkpoint and its sink"
         )
-        yield Finding("joint-undetermined", "error", name, told)
+        yield Finding("joint-undetermined", "error", name, told, effect="unknown")
     if all_.vector.points is None:
-        yield Finding("no-joint-line", "error", "all jobs", f"no points fit together: {all_.vector.stuck}")
+        yield Finding(
+            "no-joint-line", "error", "all jobs", f"no points fit together: {all_.vector.stuck}", effect="restart-fails"
+        )
         return
     for j, i, why in all_.vector.refused:
         if i < all_.vector.points[j]:
@@ -164,7 +166,7 @@ def _findings(all_: Told) -> Iterator[Finding]:
         lost = lost_of(link, all_.vector.points)
         if lost:
             told = f"{lost} of {link.output.name} that {all_.jobs[link.consumer].job} needs can no longer be read"
-            yield Finding("joint-lost", "error", pair, told)
+            yield Finding("joint-lost", "error", pair, told, effect="data-lost")
         if effect is not None and effect.doubled != 0:
             count = "an unknown number" if effect.doubled is None else str(effect.doubled)
             told = (
@@ -175,7 +177,7 @@ def _findings(all_: Told) -> Iterator[Finding]:
     for j, job in enumerate(all_.jobs):
         if job.more and all_.point(j).initial:
             told = f"{job.job} has older points than were looked at: one of them may fit"
-            yield Finding("joint-undetermined", "error", job.job, told)
+            yield Finding("joint-undetermined", "error", job.job, told, effect="unknown")
 
 
 def _run(all_: Told, j: int) -> RunAction:

@@ -47,7 +47,7 @@ def _restart_cut(p: Partition) -> Iterator[Finding]:
         )
     if p.folder.internal:
         message += "; they are the broker's own state, and groups or transactions fall back without them"
-    yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(cut.path, cut.at),))
+    yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(cut.path, cut.at),), effect="data-lost")
 
 
 def _unchecked_damage(p: Partition) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def _unchecked_damage(p: Partition) -> Iterator[Finding]:
             f"{p.name}: a restarting broker does not check {places[0].path}, which is damaged ({why}). A consumer that "
             "reaches the damage fails. Let it seek past the damage, or restore the partition from another replica"
         )
-        yield Finding("unchecked-damage", "error", p.name, message, where=tuple(places))
+        yield Finding("unchecked-damage", "error", p.name, message, where=tuple(places), effect="data-lost")
 
 
 def _cut_segments(p: Partition) -> Iterator[Finding]:
@@ -71,7 +71,9 @@ def _cut_segments(p: Partition) -> Iterator[Finding]:
             f"byte {item.offset or 0} ({item.detail}). Later segments stay. Copy the partition's folder BEFORE the "
             "broker is restarted: the rest of the segment can then be salvaged only from the copy"
         )
-        yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(item.path, item.offset),))
+        yield Finding(
+            "restart-cuts-log", "error", p.name, message, where=(Where(item.path, item.offset),), effect="data-lost"
+        )
 
 
 def _early_end(p: Partition) -> Iterator[Finding]:
@@ -85,7 +87,9 @@ def _early_end(p: Partition) -> Iterator[Finding]:
         f"{p.name}: the log will end at offset {p.restart_end}, but {said}: acknowledged records are gone here. If "
         "there is another replica, let it lead; else expect consumers beyond the end"
     )
-    yield Finding("log-ends-early", "error", p.name, message, where=(Where(p.folder.segments[-1].path),))
+    yield Finding(
+        "log-ends-early", "error", p.name, message, where=(Where(p.folder.segments[-1].path),), effect="data-lost"
+    )
 
 
 def _late_begin(p: Partition) -> Iterator[Finding]:
@@ -345,14 +349,23 @@ def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]
             "would fall back to auto.offset.reset, and read everything again or skip what is written next. Reset it to "
             f"{p.restart_end} before it starts"
         )
-        yield Finding("committed-beyond-log-end", "error", subject, message, where=(Where(p.folder.path or "."),))
+        yield Finding(
+            "committed-beyond-log-end",
+            "error",
+            subject,
+            message,
+            where=(Where(p.folder.path or "."),),
+            effect="data-lost",
+        )
     elif commit.offset < p.log_start:
         gone = p.log_start - commit.offset
         message = (
             f"{subject} would resume {p.name} at offset {commit.offset}, but the log begins at {p.log_start}: "
             f"{gone} {'offset is' if gone == 1 else 'offsets are'} gone, and auto.offset.reset decides where it goes on"
         )
-        yield Finding("retention-hole", "error", subject, message, where=(Where(p.folder.path or "."),))
+        yield Finding(
+            "retention-hole", "error", subject, message, where=(Where(p.folder.path or "."),), effect="data-lost"
+        )
 
 
 def _doubtful_commit(commit: GroupCommit) -> Iterator[Finding]:
@@ -384,12 +397,12 @@ def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     if c.missing:
         gone = f"{many(c.missing, 'offset')} from {c.start} on {agreeing(c.missing, 'are')} gone"
         message = f"{subject}: {gone}, because the log of {name} begins after them"
-        yield Finding("retention-hole", "error", subject, message, where=where)
+        yield Finding("retention-hole", "error", subject, message, where=where, effect="data-lost")
     if c.beyond and not c.unread:
         salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
         beyond = many(c.beyond, "offset", "lie")
         message = f"{subject}: {beyond} beyond where the log of {name} ends after a restart{salvage}"
-        yield Finding("beyond-log-end", "error", subject, message, where=where)
+        yield Finding("beyond-log-end", "error", subject, message, where=where, effect="data-lost")
     if c.open:
         message = (
             f"{subject}: {many(c.open, 'record')} of {name} {agreeing(c.open, 'are')} in open transactions: readers of "

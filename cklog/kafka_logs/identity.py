@@ -33,7 +33,9 @@ def recreated_findings(
         f"log is from another cluster. A restart skips {many(count, 'offset')} from {p.log_start} on that "
         f"{agreeing(count, 'were')} never read. Start at offset {p.log_start} of this log instead"
     )
-    return [Finding("topic-recreated", "error", subject, message, where=(Where(p.folder.path or "."),))]
+    return [
+        Finding("topic-recreated", "error", subject, message, where=(Where(p.folder.path or "."),), effect="data-lost")
+    ]
 
 
 def _has_before(p: Partition, offset: int) -> bool:

@@ -262,7 +262,7 @@ def _log_damage(logs: PartitionLogs, asked: Iterable[_AskedRange]) -> list[Findi
     """Report damage in the logs that ranges lie in, and in the log of commits: newer commits may be lost with it."""
     names = {a.partition for a in asked} | {folder.name for folder in logs.layout.commit_folders}
     damage = [item for p in logs.partitions(names).values() for item in p.damage] if names else []
-    return damage_findings([*damage, *logs.commits.damage])
+    return damage_findings([*damage, *logs.commits.damage], "data-lost")
 
 
 def _inputs_read(logs: PartitionLogs, asked: Iterable[_AskedRange]) -> list[InputUsed]:

@@ -90,7 +90,7 @@ def receive_without_send(history: History, line: Ints) -> list[Finding]:
             f"{name}: {history.subtasks[history.dst[k]]} has received up to {history.received_of(line)[k]}, "
             f"but {history.subtasks[history.src[k]]} has sent up to {history.sent_of(line)[k]} only"
         )
-        found.append(Finding("receive-without-send", "error", name, message))
+        found.append(Finding("receive-without-send", "error", name, message, effect="data-lost"))
     return found
 
 
@@ -112,7 +112,9 @@ def unknown_receipts(history: History, start: Ints, line: Ints, known: Sequence[
         f"records are lost ({first_few(files, 3)}): what was received on {first_few(channels, 3)} when the job failed "
         "is not known and counts as too much. The line shown is safe, and the true one may be newer"
     )
-    return [Finding("unknown-receipts", "error", channels[0], message, tuple(map(Where, files[:8])))]
+    return [
+        Finding("unknown-receipts", "error", channels[0], message, tuple(map(Where, files[:8])), effect="older-line")
+    ]
 
 
 def impossible_loops(history: History) -> list[Finding]:
@@ -126,7 +128,7 @@ def impossible_loops(history: History) -> list[Finding]:
             name = history.channels[k]
             x = int(np.flatnonzero(over)[0])
             message = f"{name}: a checkpoint has received {received[x]} and sent {sent[x]}; it is on no line"
-            found.append(Finding("receive-without-send", "error", name, message))
+            found.append(Finding("receive-without-send", "error", name, message, effect="data-lost"))
     return found
 
 
@@ -322,7 +324,7 @@ def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int, unrea
         f"{name}: {missing} {where_missing(unread)}. In flight across the line, and to be replayed: {needed}. Without "
         f"{'these' if unread else 'what is gone'} the results downstream will be wrong"
     )
-    return Finding("retention-hole", "error", name, text)
+    return Finding("retention-hole", "error", name, text, effect="data-lost")
 
 
 def sources_of(

@@ -96,7 +96,7 @@ def unknown_subtasks(findings: Iterable[Finding], manifest: Mapping[str, Any]) -
         "records are lost and no job.json names the operators: a round may lack a subtask that nothing here names. "
         "Give a job.json with all operators, or check the rounds by hand"
     )
-    return [Finding("unknown-subtasks", "error", "rounds", message)]
+    return [Finding("unknown-subtasks", "error", "rounds", message, effect="unknown")]
 
 
 def round_line(history: History, rounds: HistoryRounds) -> tuple[Ints, list[Finding], tuple[str, ...]]:
@@ -154,7 +154,7 @@ def _inconsistent_round(history: History, rounds: HistoryRounds, place: int, cha
         f"round {number} is complete but not consistent: {history.subtasks[history.dst[channel]]} {what}: "
         "not aligned, or the log is wrong; it is not used"
     )
-    return Finding("inconsistent-round", "error", f"round {number}", message)
+    return Finding("inconsistent-round", "error", f"round {number}", message, effect="older-line")
 
 
 def _notes_on_rounds(history: History, rounds: HistoryRounds, taken: int) -> list[str]:

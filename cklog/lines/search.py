@@ -142,7 +142,7 @@ def _inconsistent_initial(history: History, channel: int) -> Finding:
         f"{name}: the records of checkpoint 0 say that {history.subtasks[history.dst[channel]]} had received more "
         f"than {history.subtasks[history.src[channel]]} had sent: no line is consistent"
     )
-    return Finding("no-consistent-line", "error", name, message)
+    return Finding("no-consistent-line", "error", name, message, effect="restart-fails")
 
 
 def unreachable(history: History, start: Ints, line: Ints, chosen: dict[int, int]) -> Finding:
@@ -167,12 +167,12 @@ def unreachable(history: History, start: Ints, line: Ints, chosen: dict[int, int
         if first == last:
             what = f"{checkpoint_name(first)} is on a Z-cycle"
         text = f"no consistent line holds {asked}, now or ever: {what}: {why}"
-        return Finding("checkpoint-unreachable", "error", asked, text)
+        return Finding("checkpoint-unreachable", "error", asked, text, effect="restart-fails")
     i = next(i for i in sorted(chosen) if line[i] < start[i])
     chain = forcing_chain(rollback_steps(history, start), i)
     why = "; ".join(rollback_sentence(step_of(history, step)) for step in chain)
     text = f"no consistent line of stored checkpoints holds {asked}, because of what the failure undid: {why}"
-    return Finding("checkpoint-unreachable", "error", asked, text)
+    return Finding("checkpoint-unreachable", "error", asked, text, effect="restart-fails")
 
 
 def forbidding(history: History, chosen: Mapping[int, int]) -> tuple[int, int, list[Hop]] | None:

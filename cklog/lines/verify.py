@@ -234,13 +234,18 @@ def judge(
     checks.append(Check("complete", not absent, f"{len(line)} of {len(stored)} subtasks have a checkpoint"))
     if absent:
         names = ", ".join(absent[:5])
-        findings.append(Finding("incomplete-line", "error", absent[0], f"the line says nothing about {names}"))
+        findings.append(
+            Finding(
+                "incomplete-line", "error", absent[0], f"the line says nothing about {names}", effect="restart-fails"
+            )
+        )
     broken = {f"{n}={x}": stored[n].unusable[x] for n, x in line.items() if x is not None and x in stored[n].unusable}
     whole = "every checkpoint is stored, complete, its chain whole"
     because = next((f"{name}: {why}" for name, why in broken.items()), whole)
     checks.append(Check("restorable", not broken, because))
     findings += [
-        Finding("not-restorable", "error", name, f"{name} cannot be restored: {why}") for name, why in broken.items()
+        Finding("not-restorable", "error", name, f"{name} cannot be restored: {why}", effect="restart-fails")
+        for name, why in broken.items()
     ]
     if absent:
         return [*checks, Check("consistent", None, "the line is not complete")], findings, index
@@ -252,7 +257,13 @@ def judge(
         text = f"{many(len(orphans), 'channel', 'have')} orphan messages; {channel}: {first} to {last - 1}"
     checks.append(Check("consistent", not orphans, text))
     findings += [
-        Finding("orphan-messages", "error", c, f"{c}: {numbered('message', a, b - 1, 'were')} received but never sent")
+        Finding(
+            "orphan-messages",
+            "error",
+            c,
+            f"{c}: {numbered('message', a, b - 1, 'were')} received but never sent",
+            effect="data-lost",
+        )
         for c, a, b in orphans
     ]
     if maximal and not orphans:
@@ -314,7 +325,7 @@ def _maximal_check(
     changed = sorted(name for name in newer if newer[name] > at[name])
     numbers = {name: [*stored[name].numbers, "current"][usable[name][newer[name]]] for name in changed}
     text = "a newer consistent line exists: " + ", ".join(f"{name}={number}" for name, number in numbers.items())
-    return Check("maximal", False, text), [Finding("not-maximal", "error", changed[0], text)]
+    return Check("maximal", False, text), [Finding("not-maximal", "error", changed[0], text, effect="older-line")]
 
 
 def rounds_of_rows(rows: Iterable[Mapping[str, Any]], table: pa.Table) -> dict[int, dict[str, int]] | None:
@@ -349,7 +360,9 @@ def _newest_round_check(
         newer = places != index and all(place >= index[name] for name, place in places.items())
         if newer and not refute(marks, places):
             text = f"a newer round is complete and consistent: {number}"
-            return Check("maximal", False, text), [Finding("not-maximal", "error", f"round {number}", text)]
+            return Check("maximal", False, text), [
+                Finding("not-maximal", "error", f"round {number}", text, effect="older-line")
+            ]
     return Check("maximal", True, "no newer round is complete and consistent, and restarts are from rounds"), []
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from cklog.model.findings import Effect
 from cklog.model.unchecked import Unchecked
 
 Action = Literal["restart", "restart-older", "repair-first", "salvage-first", "start-over", "undetermined"]
@@ -105,6 +106,27 @@ def action_of(
         "restart": True,
     }
     return next(action for action in reversed(ACTIONS) if held[action])
+
+
+_BY_EFFECT: dict[Effect, Action] = {
+    "none": "restart",
+    "data-duplicated": "repair-first",
+    "older-line": "restart-older",
+    "data-lost": "repair-first",
+    "restart-fails": "repair-first",
+    "unknown": "undetermined",
+}
+
+
+def action_with(action: Action, effects: Iterable[Effect]) -> Action:
+    """Return the action once the effects of the errors about a run are known: the one that asks most of people.
+
+    >>> action_with("restart-older", ["older-line"]), action_with("restart-older", ["older-line", "restart-fails"])
+    ('restart-older', 'repair-first')
+    >>> action_with("start-over", ["unknown"]), action_with("start-over", ["restart-fails"])
+    ('undetermined', 'start-over')
+    """
+    return worst([action, *(_BY_EFFECT[effect] for effect in effects)])
 
 
 def worst(actions: Iterable[Action]) -> Action:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cklog.model.findings import Finding
+from cklog.model.findings import Effect, Finding
 from cklog.model.verdict import LOSSES
 
 
@@ -36,6 +36,28 @@ def _weakened(check: Check) -> Check:
     if check.holds is not True:
         return check
     return replace(check, holds=None, because=f"{check.because}, as far as what can be read tells")
+
+
+def refutations(checks: Iterable[Check], subject: str | None = None) -> list[Finding]:
+    """Return an error for each check that refutes that a line can be restored, or is the newest.
+
+    `subject` : what the findings are about; None: each is about its own check
+    """
+    found = []
+    for check in checks:
+        if check.holds is False and check.check in _REFUTED:
+            id, effect = _REFUTED[check.check]
+            found.append(Finding(id, "error", subject or check.check, check.because, effect=effect))
+    return found
+
+
+_REFUTED: dict[str, tuple[str, Effect]] = {
+    "restorable": ("not-restorable", "restart-fails"),
+    "consistent": ("not-restorable", "restart-fails"),
+    "committed": ("not-restorable", "restart-fails"),
+    "loadable": ("not-restorable", "restart-fails"),
+    "maximal": ("not-maximal", "older-line"),
+}
 
 
 def summary(checks: Sequence[Check]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, cast
 
 from cklog.errors import CorruptInput
-from cklog.model.actions import RunAction, worst
+from cklog.model.actions import RunAction, action_with, worst
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine
 
@@ -139,33 +139,6 @@ def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bo
 
 _MOST_BLOCKS = 50
 
-_LATE = "over-recovery-time"
-"""The error that no restart waits for: it is right, and takes longer than it was allowed."""
-
-_GOES_WRONG = frozenset(
-    {
-        "bad-manifest",
-        "retention-hole",
-        "lost-result",
-        "ambiguous-tie",
-        "output-order",
-        "window-order",
-        "window-count-mismatch",
-        "receive-without-send",
-        "offset-went-back",
-        "missing-input-file",
-        "sink-log-behind",
-        "source-table-cleaned",
-        "source-at-earliest",
-        "source-at-latest",
-        "split-held-twice",
-        "pending-file-missing",
-        "topic-recreated",
-        "position-gone",
-    }
-)
-"""Errors that are about a restart itself: one from an older line goes wrong by them, too."""
-
 
 def _without_command(run: RunAction) -> RunAction:
     """Return a run of which nobody knows what to do without a command: what can be proven is no reason to paste one."""
@@ -173,18 +146,18 @@ def _without_command(run: RunAction) -> RunAction:
     return replace(run, command=None, note=run.note if run.command is None and run.chosen is None and run.note else why)
 
 
-def _repaired_first(run: RunAction) -> RunAction:
-    """Return a run whose restart has errors in its way that no older line explains, or avoids.
+def _with_effects(run: RunAction, errors: Sequence[Finding]) -> RunAction:
+    """Return a run with the action that the errors about it ask for.
 
-    Its command would restart it as it is, so that it stands in the note, behind what comes first.
+    The command of one that has to be repaired would restart it as it is, so that it stands in the note.
     """
-    wrong = run.action == "restart" or any(one.partition(" ")[0] in _GOES_WRONG for one in run.blocked_by)
-    if run.action not in ("restart", "restart-older") or not (wrong and run.blocked_by):
-        return run
+    action = action_with(run.action, [f.effect for f in errors])
+    if action == run.action or action != "repair-first":
+        return replace(run, action=action)
     then = run.command or run.note or "restart"
     mind = f". Mind: {run.note}" if run.command and run.note else ""
     note = f"mend what the errors name, or decide to live with what they tell; then {then}{mind}"
-    return replace(run, action="repair-first", command=None, note=note)
+    return replace(run, action=action, command=None, note=note)
 
 
 def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
@@ -197,23 +170,25 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     runs = line.runs
     if unsure and all(run.action != "undetermined" for run in runs):
         runs = tuple(replace(run, action="undetermined") for run in runs)
-    runs = tuple(_without_command(run) if run.action == "undetermined" else run for run in runs)
-    runs = tuple(replace(run, blocked_by=_blocks(run, draft.findings, len(runs) == 1)) for run in runs)
-    mended = tuple(_repaired_first(run) for run in runs)  # by all that blocks, however much of it is listed
+    blocks = [_blocks(run, draft.findings, len(runs) == 1) for run in runs]
+    mended = [_with_effects(run, errors) for run, errors in zip(runs, blocks, strict=True)]
+    mended = [_without_command(run) if run.action == "undetermined" else run for run in mended]
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
-    if own and mended != runs:
+    if own and any(a.action != b.action for a, b in zip(mended, runs, strict=True)):
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
-    shown = tuple(replace(run, blocked_by=run.blocked_by[:_MOST_BLOCKS]) for run in mended)
+    shown = tuple(replace(run, blocked_by=_named(errors)) for run, errors in zip(mended, blocks, strict=True))
     actions = [run.action for run in shown]
     left = [action for action in actions if action != "start-over"] if line.action == "restart" else []
     return replace(line, action=worst(left or actions), runs=shown, details=details)
 
 
-def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:
+def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> list[Finding]:
     """Return the errors about a run that a restart should wait for: all of them where it is the only run."""
-    errors = (f for f in findings if f.severity == "error" and f.id != _LATE)
-    mine = (f for f in errors if alone or is_about(run, f))
-    return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in mine))
+    return [f for f in findings if f.blocks and (alone or is_about(run, f))]
+
+
+def _named(errors: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in errors))[:_MOST_BLOCKS]
 
 
 def is_about(run: RunAction, finding: Finding) -> bool:

@@ -129,7 +129,7 @@ def _breach_finding(breach: IndexBreach) -> Finding:
     message = (
         f"{end} has index {breach.end_index}, not above {breach.start_index} of {start}, from which a Z-path leads: "
     )
-    return Finding("index-falls", "error", end, message + path)
+    return Finding("index-falls", "error", end, message + path, effect="none")
 
 
 def index_audit(history: History, index: Ints, known: Mask | None = None, most: int = 10) -> IndexAudit:

@@ -92,16 +92,27 @@ def _hole_finding(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
     between = f"between {_record_name(log, hole.after)} and {_record_name(log, hole.before)}"
     if hole.kind == "order":
         message = f"{subtask}: {hole.detail} goes on {between} as if a record of it were missing"
-        return Finding(id="window-order", severity="error", subject=str(subtask), message=message, where=where)
+        return Finding(
+            id="window-order", severity="error", subject=str(subtask), message=message, where=where, effect="data-lost"
+        )
     if hole.kind == "count":
         window = log.window_of(hole.before)
         message = (
             f"{subtask}: the number of open windows jumps by {hole.net} {between}, where {window} is written: "
             "records are missing there or N is wrong"
         )
-        return Finding(id="window-count-mismatch", severity="error", subject=str(subtask), message=message, where=where)
+        return Finding(
+            id="window-count-mismatch",
+            severity="error",
+            subject=str(subtask),
+            message=message,
+            where=where,
+            effect="data-lost",
+        )
     message = f"{subtask}: {_missing_count(hole.lost)} missing {between}{_most_of_kinds(hole)}"
-    return Finding(id="output-gap", severity="error", subject=str(subtask), message=message, where=where)
+    return Finding(
+        id="output-gap", severity="error", subject=str(subtask), message=message, where=where, effect="older-line"
+    )
 
 
 def _missing_count(lost: int | None) -> str:
@@ -125,7 +136,7 @@ def _more_holes(subtask: Subtask, log: QueueLog, holes: Sequence[QueueHole]) -> 
     if holes:
         first = f"the first between {_record_name(log, holes[0].after)} and {_record_name(log, holes[0].before)}"
         message = f"{subtask}: {many(len(holes), 'more place')} where records are missing or N is wrong, {first}"
-        yield Finding("output-gap", "error", str(subtask), message)
+        yield Finding("output-gap", "error", str(subtask), message, effect="older-line")
 
 
 def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
@@ -136,14 +147,14 @@ def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]
             f"{subtask}: the queue begins at {_record_name(log, 0)}, which T's own tuple wrote: what else that tuple "
             "wrote, the result of a window perhaps, lies before it"
         )
-        yield Finding("lost-footprint", "error", subject, message)
+        yield Finding("lost-footprint", "error", subject, message, effect="data-lost")
     elif judged.proof == "lost":
         message = (
             f"{subtask}: N says that {judged.open_windows} windows are open, and the queue, which begins at "
             f"{_record_name(log, 0)}, holds the footprints of {len(judged.open)}: {judged.missing or 'some'} cannot be "
             "restored from here"
         )
-        yield Finding("lost-footprint", "error", subject, message)
+        yield Finding("lost-footprint", "error", subject, message, effect="data-lost")
     elif judged.proof == "after-replay" and judged.missing:
         message = (
             f"{subtask}: {many(judged.missing, 'open window', 'have')} no footprint that can be read; the replay opens "
@@ -173,7 +184,7 @@ def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Find
             f"{many(len(judged.open), 'footprint')} of open windows {agreeing(len(judged.open), 'are')} there: "
             f"{_window_names(log, judged.open)}"
         )
-        yield Finding("window-count-mismatch", "error", subject, message)
+        yield Finding("window-count-mismatch", "error", subject, message, effect="data-lost")
 
 
 def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
@@ -192,6 +203,7 @@ def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[F
             subject=str(subtask),
             message=message,
             where=_places_of(judged.log, gone),
+            effect="data-lost",
         )
 
 
@@ -210,7 +222,7 @@ def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
             "without input numbers do not tell whether one tuple wrote them: if several tuples share a timestamp, "
             "the replay filter is not exact"
         )
-        yield Finding("ambiguous-tie", "error", str(subtask), message)
+        yield Finding("ambiguous-tie", "error", str(subtask), message, effect="data-lost")
 
 
 def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
@@ -224,7 +236,12 @@ def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
                 f"{subtask}: {what} falls from {int(column[row - 1])} to {int(column[row])} at {_record_name(log, row)}"
             )
             yield Finding(
-                id="output-order", severity="error", subject=str(subtask), message=message, where=(_place_of(log, row),)
+                id="output-order",
+                severity="error",
+                subject=str(subtask),
+                message=message,
+                where=(_place_of(log, row),),
+                effect="data-lost",
             )
 
 
@@ -286,6 +303,7 @@ def _missed_targets(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
             subject=str(subtask),
             message=f"{subtask}: {_breach_sentence(found)}",
             where=where,
+            effect="none",
         )
 
 

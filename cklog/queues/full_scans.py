@@ -209,4 +209,4 @@ def forward_findings(queue: Queue, judged: QueueJudgement, engine: Engine, split
     if fewer:
         parts.append(f"{first_few(fewer, _NAMED)} would be closed by the whole log")
     message = f"{subject}: forward and backward disagree, and N says {judged.open_windows}: {'; '.join(parts)}"
-    return [*damage, Finding("forward-mismatch", "error", subject, message)]
+    return [*damage, Finding("forward-mismatch", "error", subject, message, effect="none")]

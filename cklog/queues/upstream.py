@@ -173,7 +173,7 @@ def _hole_inside(queue: Queue, channel: Channel, damage: Sequence[Damage], lost:
         "tuples are missing from the replay, and the state cannot be completed from here"
     )
     places = tuple(lost[:_PLACES])
-    return [*found, Finding("retention-hole", "error", str(queue.subtask), message, where=places)]
+    return [*found, Finding("retention-hole", "error", str(queue.subtask), message, where=places, effect="data-lost")]
 
 
 def _by_reading(
@@ -245,7 +245,7 @@ def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: Q
         f"{queue.subtask}: its output queue begins at record {first}, and the replay from {wanted} needs older ones: "
         "the state cannot be completed from here"
     )
-    return [Finding("retention-hole", "error", str(queue.subtask), message)]
+    return [Finding("retention-hole", "error", str(queue.subtask), message, effect="data-lost")]
 
 
 def _torn_tail(queue: Queue, channel: Channel, last: int | None, judged: QueueJudgement) -> list[Finding]:

@@ -102,7 +102,7 @@ def _lists(told: Mapping[str, Any], kind: type) -> dict[str, tuple[list[Any], An
     return found
 
 
-_FINDING = ("id", "severity", "subject", "message", "path", "offset", "places")
+_FINDING = ("id", "severity", "subject", "message", "path", "offset", "places", "effect")
 _INPUT = ("path", "format", "bytes", "records")
 
 

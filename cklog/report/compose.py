@@ -146,7 +146,7 @@ class _Asking:
         except Exception as error:  # an incident waits for no part of its report
             told = told_error(error)
             why = _sentence(told, self.asked.path)
-            lost = (Finding(told.id, "error", self.asked.path, f"no {name}: {told.message}"),)
+            lost = (Finding(told.id, "error", self.asked.path, f"no {name}: {told.message}", effect="none"),)
             self.parts.append(Part(name, typed, "failed", exit_code=told.exit_code, why=why, findings=lost))
         else:
             new = tuple(f for f in answer.findings if f not in self.known)

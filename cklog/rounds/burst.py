@@ -62,7 +62,7 @@ def placement_of(
     spare = manifest.get("nodes", [])
     if not isinstance(spare, list) or not all(isinstance(node, str) and node for node in spare):
         message = "job.json: nodes is no list of names; it is ignored"
-        findings.append(Finding("bad-placement", "error", "nodes", message))
+        findings.append(Finding("bad-placement", "error", "nodes", message, effect="none"))
         spare = []
     storing = {copy.node for copies in log.copies.values() for copy in copies if copy.node}
     nodes = tuple(sorted({*places.values(), *spare, *storing}))
@@ -81,7 +81,7 @@ def _placed_nodes(manifest: Mapping[str, Any]) -> tuple[dict[Subtask, str], list
         given = row.get("placement", {})
         if not isinstance(given, dict) or not all(_is_placement(key, node) for key, node in given.items()):
             message = f"job.json: the placement of {row['name']} is no object of subtask → node; it is ignored"
-            findings.append(Finding("bad-placement", "error", row["name"], message))
+            findings.append(Finding("bad-placement", "error", row["name"], message, effect="none"))
             continue
         places |= {Subtask(row["name"], int(key)): node for key, node in given.items()}
     return places, findings

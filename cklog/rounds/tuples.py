@@ -277,6 +277,7 @@ def _retention_holes(row: PreservedTuples, runs: list[LoggedRun] | None, unread:
             f"{row.channel}: {numbered('message', a, b - 1, 'are')} {where_missing(unread)}, sent after the checkpoint "
             f"of {row.operator}/{row.subtask}, which cannot send again: without that the results downstream will be "
             "wrong",
+            effect="data-lost",
         )
         for a, b in gaps
     ]
@@ -293,7 +294,7 @@ def _missing_saved(saved: list[SavedTuples]) -> list[Finding]:
                 f"{row.operator}/{row.subtask} and are neither with it nor in a log: the results downstream will be "
                 "wrong"
             )
-            found.append(Finding("retention-hole", "error", row.channel, message))
+            found.append(Finding("retention-hole", "error", row.channel, message, effect="data-lost"))
     unknown = [row for row in saved if row.there is None]
     if unknown:
         message = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cklog.inputs.sink_tables import TableFormat
 from cklog.model.actions import Action, RunAction
 from cklog.model.checks import Check, Verification, verification
-from cklog.model.findings import Finding
+from cklog.model.findings import Finding, effect_of_error
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 from cklog.sink_tables.findings import WHY, fit_findings
@@ -83,6 +83,8 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
     line = found.result
     mine = next((run for run in line.runs if run.run == asked.run), None) or line.runs[0]
     told = _sink_line(mine, asked, opened, agrees)
+    if told.fits is not None:  # the tables agree with that line, so that they only make it older
+        findings = [replace(f, effect=effect_of_error(f.severity, "older-line")) for f in findings]
     runs = tuple(_acted(run, told) if run is mine else run for run in line.runs)
     details = {**line.details, "sinks": held, "sink_line": told}
     if agrees is False:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Effect, Finding, Severity, Where
 from cklog.model.wording import first_few, many
 from cklog.sink_tables.model import Fate, Outcome, SinkFit
 
@@ -104,6 +104,16 @@ def _candidates(fit: SinkFit) -> str:
     return f"; {first_few(streams, 3)} did: --sink ID=URI, if that is this job" if streams else ""
 
 
+_EFFECTS: Mapping[str, Effect] = {
+    "silent-loss": "data-lost",
+    "taken-twice": "data-duplicated",
+    "sink-behind": "data-lost",
+    "pending-files-gone": "restart-fails",
+    "sink-expired": "data-duplicated",
+    "unknown-writer": "unknown",
+}
+
+
 def _harm(fit: SinkFit, fate: Fate) -> list[Outcome]:
     return [one for one in fit.of(fate) if one.strength != "unknown"]
 
@@ -126,4 +136,5 @@ def _single(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _finding(fit: SinkFit, id: str, severity: Severity, what: str, files: Sequence[str] = ()) -> Finding:
-    return Finding(id, severity, fit.name, f"{fit.name}: {what}", (Where(fit.uri), *(Where(file) for file in files)))
+    where = (Where(fit.uri), *(Where(file) for file in files))
+    return Finding(id, severity, fit.name, f"{fit.name}: {what}", where, effect=_EFFECTS[id])

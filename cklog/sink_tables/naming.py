@@ -104,7 +104,7 @@ def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
         except (CorruptInput, Unreadable) as error:
             unread.append(one)
             what = f"{one.name}: {error.message}; what this table has taken is not known"
-            findings.append(Finding("sink-unread", "error", one.name, what, (Where(one.uri),)))
+            findings.append(Finding("sink-unread", "error", one.name, what, (Where(one.uri),), effect="unknown"))
     findings += [finding for one in tables for finding in one.table.findings]
     inputs: Iterable[InputUsed] = (used for one in tables for used in one.table.inputs)
     return OpenedTables(tuple(tables), tuple(unread), tuple(findings), tuple(inputs))

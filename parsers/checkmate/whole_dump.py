@@ -75,13 +75,13 @@ def missing_snapshots(dump: Dump) -> Iterable[Finding]:
         subject = f"{dump.folder}/{name}" if dump.folder else name
         if gone.newest:
             message = f"{subject} is not here: its upload had not ended, or failed, or it is lost; older ones are used"
-            yield Finding("unfinished-upload", "warning", subject, message)
+            yield Finding("unfinished-upload", "warning", subject, message, effect="older-line")
             continue
         others = f"others have that of round {gone.stamp}, and of newer ones"
         if gone.stamp >= ROUND_BELOW:
             others = f"worker {gone.worker} has others of that moment; what it had received is lost"
         message = f"{subject} is missing: {others}"
-        yield Finding("missing-file", "error", subject, message)
+        yield Finding("missing-file", "error", subject, message, effect="older-line")
 
 
 def assumed_complete(dump: Dump) -> Iterable[Finding]:
@@ -116,7 +116,7 @@ def unreadable_channels(dump: Dump) -> Iterable[Finding]:
     for log in dump.logs:
         if dump.deployment.channel(log.channel) is None:
             message = f"{log.path}: {why_no_channel(dump.deployment, log.channel)}"
-            yield Finding("ambiguous-channel", "error", log.path, message)
+            yield Finding("ambiguous-channel", "error", log.path, message, effect="unknown")
 
 
 def why_no_channel(deployment: Deployment, channel: str) -> str:

@@ -263,7 +263,7 @@ def _settled(group: list[StoredOffset]) -> tuple[StoredOffset, list[Finding]]:
             "API, and ask again"
         )
         where = tuple(one.where for one in chosen)
-        findings.append(Finding("ambiguous-offset", "error", group[0].connector, message, where))
+        findings.append(Finding("ambiguous-offset", "error", group[0].connector, message, where, effect="unknown"))
         newest = replace(newest, ambiguous=True)
     if not compact:
         newest = replace(newest, offset=None)

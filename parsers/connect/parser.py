@@ -182,14 +182,16 @@ class Connect(Format):
                 f"{path}: cut short ({reason}): a worker that starts takes it for no file, without a word, and every "
                 "connector begins anew. Look for a copy of it before anything starts"
             )
-            yield Finding("cut-offsets-file", "error", path, message, (Where(path, reason.at),))
+            where = (Where(path, reason.at),)
+            yield Finding("cut-offsets-file", "error", path, message, where, effect="data-duplicated")
             return
         except java_map.NotThisMap as reason:
             message = (
                 f"{path}: {reason}: no map of offsets that a worker writes, so that nothing of it is read; a worker "
                 "does not start on it either, or reads something else"
             )
-            yield Finding("corrupt-offsets-file", "error", path, message, (Where(path, reason.at),))
+            where = (Where(path, reason.at),)
+            yield Finding("corrupt-offsets-file", "error", path, message, where, effect="unknown")
             return
         for number, pair in enumerate(found.pairs):
             yield Written("", number, Where(path, pair.at), pair.key or b"null", pair.value)

@@ -150,7 +150,7 @@ def _find_waiting_segments(entries: list[FileEntry]) -> tuple[Finding, ...]:
         "their records are not read here. Let a broker start on a copy, and read that"
     )
     where = tuple(Where(entry.path) for entry in found)
-    return (Finding("interrupted-compaction", "error", found[0].path, message, where),)
+    return (Finding("interrupted-compaction", "error", found[0].path, message, where, effect="unknown"),)
 
 
 def unjoined(uri_of: Callable[[str], str], entries: Iterable[FileEntry]) -> list[tuple[Where, str]]:

@@ -333,7 +333,7 @@ def _whole_number(text: bytes) -> int | None:
 
 def _corrupt_file(path: str, at: int, why: str) -> Finding:
     message = f"{path} cannot be read: {why}; Kafka Streams stops on it, and what its stores hold is not known"
-    return _finding("corrupt-file", "error", path, message, Where(path, at))
+    return replace(_finding("corrupt-file", "error", path, message, Where(path, at)), effect="restart-fails")
 
 
 def _unopened_store(flaw: rocksdb.Flaw) -> Finding:

@@ -23,7 +23,7 @@ from cklog.budgets import reading
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName, RowFilter
-from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.model.findings import Finding, InputUsed, Severity, Where, effect_of_error
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.model.verdict import UNREAD
@@ -356,4 +356,7 @@ def _is_data(path: str) -> bool:
 
 def _finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:
     where = (Where(path, offset),)
-    return Finding(id=id, severity=severity, subject=path, message=f"{path} {message}", where=where)
+    effect = effect_of_error(
+        severity, "unknown" if id == UNREAD else "data-lost" if id == "bad-manifest" else "older-line"
+    )
+    return Finding(id=id, severity=severity, subject=path, message=f"{path} {message}", where=where, effect=effect)

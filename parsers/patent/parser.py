@@ -137,7 +137,7 @@ class PatentStore(Format):
             used.append(InputUsed(store.path or ".", self.name, size, count))
         for operator in sorted({*names} - {store.operator for store in stores}):
             message = f"{NAMES} names the variables of {operator}, and no store of it is here"
-            findings.append(Finding("missing-file", "error", operator, message, where=(Where(NAMES),)))
+            findings.append(Finding("missing-file", "error", operator, message, (Where(NAMES),), effect="older-line"))
             bare.append(Subtask(operator, 0))
         if not rows:
             why = findings[0].message if findings else "its stores are empty"
@@ -180,7 +180,7 @@ class PatentStore(Format):
                 return _check_variable_names(strict_json(self._root.read(NAMES).rstrip(b"\n"))), []
         except (NotARecord, OSError) as error:
             message = f"{NAMES}: {error}; it is ignored, and variables are named by their numbers"
-            return {}, [Finding("bad-manifest", "error", NAMES, message, where=(Where(NAMES),))]
+            return {}, [Finding("bad-manifest", "error", NAMES, message, (Where(NAMES),), effect="unknown")]
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

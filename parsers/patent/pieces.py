@@ -7,9 +7,10 @@ and the whole INDEX.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where, effect_of_error
 from cklog.parsers.patent.index import Index, IndexEntry, follow, index_of, lay_out, name_variables
 from cklog.parsers.patent.keys import LARGEST, PARTS
 from cklog.parsers.patent.values import Gathered, StoredValue, Value
@@ -140,7 +141,8 @@ class _StoreFindings:
             self._more[id] = self._more.get(id, 0) + 1
             return
         places = () if where is None else (where,)
-        found.append(Finding(id, severity, f"{self._operator}/0", f"{self._operator}: {message}", where=places))
+        effect = effect_of_error(severity, "older-line")
+        found.append(Finding(id, severity, f"{self._operator}/0", f"{self._operator}: {message}", places, effect))
 
     def add_parts(self, checkpoint: int, parts: dict[str, Value]) -> None:
         """Add keys of a checkpoint that are not there, and values that are not whole."""
@@ -176,5 +178,5 @@ class _StoreFindings:
             found += listed
             if id in self._more:
                 message = f"{self._operator}: the same in {self._more[id]} more places"
-                found.append(Finding(id, listed[0].severity, f"{self._operator}/0", message))
+                found.append(replace(listed[0], message=message, where=()))
         return found

@@ -190,7 +190,7 @@ class Metadata:
         subject = without_query(self.uri)
         for path, why in sorted(self._root.trouble.unread.items())[:_PLACES]:
             message = f"{path} cannot be read: {why}. Nothing is said of what was not read: ask again as a user who may"
-            yield Finding("unreadable-file", "error", subject, message, (Where(path),))
+            yield Finding("unreadable-file", "error", subject, message, (Where(path),), effect="unknown")
         for path, to in sorted(self._root.trouble.links.items())[:_PLACES]:
             message = f"{path}: a link to {to}, which leads out of the table's folder and is not followed"
             yield Finding("unfollowed-link", "warning", subject, message, (Where(path),))

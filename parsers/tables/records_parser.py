@@ -83,7 +83,9 @@ class RecordsParser(Format, ABC):
         if any(entry.path == sidecar for entry in self._entries):
             with suppress(OSError):  # not seen, and so the root says of it
                 if check(b"", self._root.read(sidecar)) is not None:
-                    return Finding("checksum-mismatch", "error", path, f"{path} {EMPTIED}", (Where(path),))
+                    return Finding(
+                        "checksum-mismatch", "error", path, f"{path} {EMPTIED}", (Where(path),), effect="older-line"
+                    )
         return Finding("empty-file", "warning", path, f"{path} {EMPTY}", (Where(path),))
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:

@@ -312,7 +312,7 @@ def _broken_restore_bounds(rows: Sequence[SubtaskDelta], longest: float | None) 
         message = (
             f"{_few_names(never)}: even base checkpoints alone take longer to restore than {bound}: no D keeps that"
         )
-        yield Finding("no-setting", "error", "max-restore-time", message)
+        yield Finding("no-setting", "error", "max-restore-time", message, effect="none")
     over = [row for row in rows if row.outcome_of(BEST) and _worst_restore_ms(row) > longest * (1 + 1e-9)]
     if over:
         message = (

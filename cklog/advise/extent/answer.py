@@ -347,13 +347,13 @@ def _no_setting(subtask: Subtask, outcomes: list[Outcome], max_recovery_s: float
     known = [o for o in _settings(outcomes) if o.recovery_max is not None]
     if not known:
         message = f"{subtask}: recovery times are unknown, because the records carry no input numbers"
-        return Finding("no-setting", "error", str(subtask), message)
+        return Finding("no-setting", "error", str(subtask), message, effect="none")
     best = min(known, key=lambda o: (o.recovery_max or 0.0, o.checkpointing_share, o.checks, o.setting.name))
     message = (
         f"{subtask}: no setting of the grid keeps every recovery within {max_recovery_s:g} s; the best, "
         f"{best.setting.name}, takes up to {best.recovery_max:.1f} s"
     )
-    return Finding("no-setting", "error", str(subtask), message)
+    return Finding("no-setting", "error", str(subtask), message, effect="none")
 
 
 def _upstream_bytes(

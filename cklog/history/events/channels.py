@@ -153,7 +153,7 @@ def _repeated_numbers(name: str, side: str, runs: list[SequenceRun]) -> list[Fin
         message = (
             f"{name}: {many(count, 'message', 'were')} sent under a number that was used before, first among {where}"
         )
-        return [Finding("duplicate-send", "error", name, message)]
+        return [Finding("duplicate-send", "error", name, message, effect="older-line")]
     message = f"{name}: {many(count, 'message', 'were')} received more than once, first among {where}"
     return [Finding("duplicate-receive", "warning", name, message)]
 
@@ -180,7 +180,7 @@ def _numbered_backwards(name: str, sent: list[SequenceRun]) -> list[Finding]:
                 f"{name}: message {spans[0][0]} was sent in interval {interval} of its sender, after message "
                 f"{top - 1} in an earlier one: its log or its numbering runs backwards"
             )
-            return [Finding("order-backwards", "error", name, message)]
+            return [Finding("order-backwards", "error", name, message, effect="older-line")]
         top = max(top, *(high for _, high in spans))
     return []
 
@@ -203,7 +203,7 @@ def _never_sent(name: str, sent: list[SequenceRun], received: list[SequenceRun],
     message = (
         f"{name}: {many(count, 'message', 'were')} received and never sent, {among(count, f'number {never[0][0]}')}"
     )
-    return [Finding("receive-without-send", "error", name, message)]
+    return [Finding("receive-without-send", "error", name, message, effect="data-lost")]
 
 
 def _out_of_order_channels(names: list[str]) -> Finding:

@@ -100,7 +100,7 @@ def no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
         f"nothing tells the current state of {first_few(bound, 5)}: there is no record of kind volatile, and there are "
         "no whole events/. The line shown treats them as failed too: it is safe, and the true one may be newer"
     )
-    return [Finding("no-current-state", "error", str(bound[0]), message)]
+    return [Finding("no-current-state", "error", str(bound[0]), message, effect="unknown")]
 
 
 def _empty_partial() -> pa.RecordBatch:

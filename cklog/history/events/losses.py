@@ -224,5 +224,5 @@ def _missing_numbers(who: str, runs: Spans, base: int, trimmed: bool) -> list[Fi
             f"{who}: {many(sum(b - a for a, b in gaps), 'event', 'are')} missing, from number {gaps[0][0]} on. What it "
             "had received since cannot be told: later checkpoints are not used, except those of a source"
         )
-        found.append(Finding("missing-events", "error", who, message))
+        found.append(Finding("missing-events", "error", who, message, effect="older-line"))
     return found

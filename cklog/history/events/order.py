@@ -18,7 +18,7 @@ from cklog.arrays.columns import codes, integers
 from cklog.arrays.types import Ints, Mask
 from cklog.history.events.batch import Places, place
 from cklog.history.events.kernels import FOREIGN, INCOMPLETE
-from cklog.model.findings import Finding, Where
+from cklog.model.findings import Finding, Severity, Where, effect_of_error
 from cklog.model.names import Subtask
 from cklog.model.wording import agreeing, many
 
@@ -187,7 +187,7 @@ def unusable_events(what: str, subject: str, count: int, fault: str, places: Ite
     unused = "it is not used" if count == 1 else "they are not used"
     message = f"{subject}: {many(count, 'event')} {fault}; {unused}. The first is at byte {offset} of {path}"
     where = tuple(Where(path, first[path]) for path in sorted(first))
-    return Finding(UNUSABLE[what], "error", subject, message, where=where)
+    return Finding(UNUSABLE[what], "error", subject, message, where=where, effect="older-line")
 
 
 def _running_backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Ints, taken: pa.Table) -> list[Finding]:
@@ -208,7 +208,7 @@ def _running_backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Int
             who = str(subtasks[owner[r]])
             message = f"{who}: checkpoint {number[r + 1]} follows {number[r]} in the local order, {words}"
             places = tuple(Where(taken["path"][k].as_py(), taken["offset"][k].as_py()) for k in (r, r + 1))
-            found.append(
-                Finding("order-backwards", "error" if flags is falls else "warning", who, message, where=places)
-            )
+            severity: Severity = "error" if flags is falls else "warning"
+            effect = effect_of_error(severity, "older-line")
+            found.append(Finding("order-backwards", severity, who, message, where=places, effect=effect))
     return found

@@ -75,10 +75,10 @@ def bound_findings(found: RecoveryTime) -> Iterator[Finding]:
     path = f" ({first_few(found.critical_path, 4)})" if found.critical_path else ""
     if found.catches_up is False:
         message = f"the job never catches up, for more arrives than it processes: {most} is not met{path}"
-        yield Finding("over-recovery-time", "error", "recovery", message)
+        yield Finding("over-recovery-time", "error", "recovery", message, effect="none")
     elif found.at_least_ms > bound:
         message = f"the recovery takes {seconds(found.at_least_ms)} at least, more than {most}{path}"
-        yield Finding("over-recovery-time", "error", "recovery", message)
+        yield Finding("over-recovery-time", "error", "recovery", message, effect="none")
     elif total is None:
         why = f": {found.unknown[0]}" if found.unknown else ""
         yield Finding("over-recovery-time", "warning", "recovery", f"whether {most} is met is not known{why}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cklog.inputs.batches import FileRead, MetadataLogs
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Effect, Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED, UNREAD
 
 
@@ -25,8 +26,30 @@ def seen(logs: MetadataLogs, facts: Iterable[Fact]) -> list[Fact]:
 
 
 def sorted_findings(facts: Iterable[Fact]) -> tuple[Finding, ...]:
-    """Return each finding once, sorted by where it is."""
-    return tuple(sorted({fact.finding for fact in facts}, key=lambda f: (f.subject, f.id, f.message)))
+    """Return each finding once, sorted by where it is; what a fact does to a restart is its finding's effect."""
+    return tuple(sorted({_with_effect(fact) for fact in facts}, key=lambda f: (f.subject, f.id, f.message)))
+
+
+def _with_effect(fact: Fact) -> Finding:
+    if fact.stops:
+        return replace(fact.finding, effect="restart-fails")
+    if fact.skips:
+        return replace(fact.finding, effect="data-lost")
+    known = fact.finding.severity == "error" and fact.finding.id in _EFFECTS
+    return replace(fact.finding, effect=_EFFECTS[fact.finding.id]) if known else fact.finding
+
+
+_EFFECTS: Mapping[str, Effect] = {
+    "missing-batch-file": "data-duplicated",
+    "missing-input-file": "data-lost",
+    "missing-metadata": "data-duplicated",
+    "offset-went-back": "data-lost",
+    "sink-log-ahead": "data-lost",
+    "sink-log-behind": "data-lost",
+    "unknown-time": "older-line",
+    "unreachable-batch": "older-line",
+}
+"""What errors do to a restart that goes on with them."""
 
 
 def file_finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:

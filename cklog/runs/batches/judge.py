@@ -21,7 +21,7 @@ from cklog.model.verdict import UNREAD
 from cklog.model.wording import first_few, many
 from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts, seen, sorted_findings
 from cklog.runs.batches.offsets import kind_of, went_back
-from cklog.runs.batches.repartitions import repartition_of, unfinished_message, unfinished
+from cklog.runs.batches.repartitions import repartition_of, unfinished, unfinished_message
 from cklog.runs.batches.targets import any_named, can_plan_afresh, names_states, or_go_back
 
 _COPY = "on a copy of the checkpoint"

@@ -16,8 +16,7 @@ from cklog.inputs.offers import OffersBatches
 from cklog.inputs.stored_state import StateSchemaRow, StateStoreRow
 from cklog.lines.recovery.work import Works
 from cklog.model.actions import RunAction, action_of
-from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
-from cklog.model.findings import Finding
+from cklog.model.checks import Check, Verification, hides_newer, refutations, unless_hidden, verification
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
@@ -83,7 +82,7 @@ class BatchLog:
         target = plan_of(self._parser, question.as_of, None if batch < 0 else batch, question.check_contents)
         hidden = hides_newer(newest.findings) or bool(newest.unjudged)
         checks = unless_hidden(_checks(batch, newest, target, maximal), hidden)
-        findings = [*target.findings, *(newest.findings if maximal else ()), *_refutations(batch, checks)]
+        findings = [*target.findings, *(newest.findings if maximal else ()), *refutations(checks, f"{QUERY}/0={batch}")]
         result = verification(checks)
         return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 
@@ -336,16 +335,6 @@ def _replayable(sizes: list[Any]) -> Check:
         told = f"{outside} of the next batch {lie} outside PATH: say where with --map"
         return Check("replayable", None, told)
     return Check("replayable", True, f"{many(len(sizes), 'input file')} of the next batch, none of them missing")
-
-
-def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
-    ids = {"committed": "not-restorable", "consistent": "not-restorable", "loadable": "not-restorable"}
-    ids["maximal"] = "not-maximal"
-    return [
-        Finding(ids[c.check], "error", f"{QUERY}/0={batch}", c.because)
-        for c in checks
-        if c.check in ids and c.holds is False
-    ]
 
 
 def _inspection(plan: BatchPlan, schemas: Iterable[StateSchemaRow]) -> BatchesInspection:

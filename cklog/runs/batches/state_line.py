@@ -287,7 +287,8 @@ def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], nam
         these = which[0].lower() + which[1:]
         message = f"{first.path}{why}.{also} Whether {these} of {called} can {version} is not known. {how_to_judge(id)}"
     places = tuple(Where(store.path, store.offset) for store in stores[:_PLACES])
-    return Finding(id, "error", first.path, message, where=places)
+    effect: Effect = "unknown" if id in NOT_JUDGED else "restart-fails"
+    return Finding(id, "error", first.path, message, where=places, effect=effect)
 
 
 def _missing_folder(state: StoredState, logs: MetadataLogs) -> str:

@@ -184,10 +184,10 @@ def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
                 f"{one.name} ({one.label}) resumes at {one.position}, which its source no longer has: "
                 f"{one.retained.because}. {_GONE_IN_KAFKA if one.system == 'kafka' else _GONE}"
             )
-            yield Finding("position-gone", "error", name, message, where)
+            yield Finding("position-gone", "error", name, message, where, effect="data-lost")
         elif one.resumes and one.retained is not None and one.retained.held is None:
             message = f"{one.name} ({one.label}): whether its source has {one.position} is not known: "
-            yield Finding("position-unknown", "error", name, message + one.retained.because, where)
+            yield Finding("position-unknown", "error", name, message + one.retained.because, where, effect="unknown")
         if one.entry.pending is not None:
             message = (
                 f"{one.name} ({one.label}): a transaction that would store a newer offset is open; its records do not "

@@ -16,7 +16,7 @@ from cklog.inputs.partitions import Partition
 from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.group_commits import record_fates
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.findings import Finding, Where
+from cklog.model.findings import Finding, Where, effect_of_error
 from cklog.model.question import Question
 from cklog.model.wording import agreeing, first_few
 from cklog.runs.connectors.judged import Judged, findings_of
@@ -68,7 +68,9 @@ class OffsetJudge:
         findings = [*stored.findings, *more, *elsewhere, *findings_of(judged)]
         partitions = self._partitions.values()
         if self._logs is not None:
-            findings += [*self._logs.layout.findings, *partition_findings(partitions, self._logs.layout.folders)]
+            cut = partition_findings(partitions, self._logs.layout.folders)
+            findings += self._logs.layout.findings
+            findings += [replace(f, effect=effect_of_error(f.severity, "older-line")) for f in cut]
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
             findings += _empty_partitions(partitions)
@@ -99,7 +101,7 @@ class OffsetJudge:
                     owner, log, rest = found_in
                     found.setdefault(owner.name, []).append(taken_of(owner.entry.offset or {}, log, rest))
         damaged = self._damaged(topics)  # of all: one without a record that can be read may be any connector's
-        findings += damage_findings(item for items in damaged.values() for item in items)
+        findings += damage_findings((item for items in damaged.values() for item in items), "data-duplicated")
         hiding = {log for log, items in damaged.items() if any(item.id != "torn-tail" for item in items)}
         for name, taken in found.items():
             found[name] = [one._replace(again=None) if one.log in hiding else one for one in taken]
@@ -224,7 +226,9 @@ def _empty_partitions(partitions: Iterable[Partition]) -> Iterator[Finding]:
             f"{topic}: no batch of {first_few(places, 5)} can be read. Connectors whose offsets are there seem to have "
             "none: they would start over. Look for another copy of these files before a worker starts"
         )
-        yield Finding("empty-offsets-partition", "error", topic, message, tuple(map(Where, places)))
+        yield Finding(
+            "empty-offsets-partition", "error", topic, message, tuple(map(Where, places)), effect="data-duplicated"
+        )
     for topic, places in empty.items():
         message = (
             f"{topic}: {first_few(places, 5)} {agreeing(len(places), 'hold')} no record. That is usual where a topic "

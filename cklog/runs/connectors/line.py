@@ -16,7 +16,7 @@ from cklog.inputs.offers import OffersConnectors
 from cklog.inputs.partitions import UNREAD
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.actions import RunAction, action_of
-from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
+from cklog.model.checks import Check, Verification, hides_newer, refutations, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
@@ -137,7 +137,7 @@ class ConnectorOffsets:
             checks += _checks(known[name], number, maximal)
         found = [
             *findings,
-            *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
+            *refutations(checks, "line"),
         ]
         result = verification(unless_hidden(checks, hides_newer(findings)))
         return Draft(
@@ -201,7 +201,6 @@ _OF_EVERY_CONNECTOR = frozenset({"empty-file", "empty-offsets-partition", "missi
 """Findings about stores that may have held an offset of any connector."""
 
 _NOTES = ("a partition's number on the line is that of its record in the topic, or the place of its entry in a file",)
-_REFUTED = {"restorable": "not-restorable", "maximal": "not-maximal"}
 
 
 def _unchecked(one: Judged) -> Unchecked:

@@ -23,7 +23,7 @@ from cklog.kafka_logs.partition import cut_alone
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.lines.recovery.work import Work, Works
 from cklog.model.actions import RunAction, action_of
-from cklog.model.checks import Check, Verification, unless_hidden, verification
+from cklog.model.checks import Check, Verification, refutations, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
@@ -44,8 +44,6 @@ _REPAIRS = frozenset(
     }
 )
 """Errors with which a broker starts, and readers then fail, or miss records: mended while it is down."""
-
-_REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
 
 
 class PartitionLog:
@@ -74,7 +72,7 @@ class PartitionLog:
         checks = unless_hidden(_checks(self._asked(line), maximal), unread)
         findings = [
             *known,
-            *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
+            *refutations(checks, "line"),
         ]
         result = verification(checks)
         return Draft("verify", result, findings, self.inputs(), indeterminate=result.undecided or self.unread)
@@ -165,7 +163,7 @@ class PartitionLog:
         every = [*(item for p in partitions.values() for item in p.damage), *damage]
         return [
             *self.logs.layout.findings,
-            *damage_findings(dict.fromkeys(every)),
+            *damage_findings(dict.fromkeys(every), "data-lost"),
             *partition_findings(partitions.values(), self.logs.layout.folders),
             *late_start_findings(
                 (partitions[folder.name] for folder in self.logs.layout.commit_folders),

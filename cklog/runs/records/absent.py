@@ -32,7 +32,7 @@ def missed_checkpoints(evidence: Evidence, told: Collection[Subtask]) -> list[Fi
             "no checkpoint of any subtask is here: if one was ever taken, its record is gone. Look for checkpoints/ "
             "before anything is started from the beginning"
         )
-        return [Finding("missing-checkpoints", "warning", "checkpoints", message)]
+        return [Finding("missing-checkpoints", "warning", "checkpoints", message, effect="older-line")]
     if not len(others) or 2 * int((others >= _ENOUGH).sum()) < len(others):
         return []
     known = _idle(records) | set(told)
@@ -47,7 +47,8 @@ def missed_checkpoints(evidence: Evidence, told: Collection[Subtask]) -> list[Fi
         f"{'it' if one else 'they'} never took one, or the records are gone. {'It counts' if one else 'They count'} as "
         "at the initial state, which is never too new; look for the records"
     )
-    return [Finding("missing-checkpoints", "warning", missed[0] if one else many(len(missed), "subtask"), message)]
+    who = missed[0] if one else many(len(missed), "subtask")
+    return [Finding("missing-checkpoints", "warning", who, message, effect="older-line")]
 
 
 def _idle(records: CheckpointRecords) -> set[Subtask]:
@@ -101,5 +102,5 @@ def no_queue_of(missed: Iterable[tuple[Subtask, bool]]) -> list[Finding]:
             "known of where it restarts"
         )
         place = f"outputs/{operator}"
-        found.append(Finding("missing-queue", "error", place, message, (Where(place),)))
+        found.append(Finding("missing-queue", "error", place, message, (Where(place),), effect="data-lost"))
     return found

@@ -23,29 +23,11 @@ from cklog.model.actions import RunAction, action_of
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.names import Subtask
-from cklog.model.verdict import FLAWS, LOSSES
+from cklog.model.verdict import FLAWS
 from cklog.model.wording import first_few
 
 if TYPE_CHECKING:
     from cklog.runs.records.evidence import Planned
-
-HIDES_NEWER = LOSSES - {"bad-manifest"} | {
-    "missing-state-file",
-    "unknown-receipts",
-    "no-checkpoint-record",
-    "watermark-decreases",
-    "order-backwards",
-    "incomplete-event",
-    "inconsistent-round",
-    "duplicate-send",
-    "broken-chain",
-    "bad-parent",
-    "output-gap",
-}
-"""Findings, as errors, after which a newer line may have been stored than the one that is left."""
-
-LEAVES_OLDER = frozenset({"unfinished-upload", "missing-checkpoints"})
-"""Findings of any severity that tell of checkpoints which were begun, or are expected, and are not here."""
 
 _NO_COMMAND = "start every subtask with its checkpoint of the line"
 
@@ -53,12 +35,16 @@ _NO_COMMAND = "start every subtask with its checkpoint of the line"
 def with_untouched(
     tables: OffersRecords, records: CheckpointRecords, line: Sequence[LineEntry], findings: Iterable[Finding]
 ) -> tuple[Finding, ...]:
-    """Return findings with damage that cannot touch the line as warnings."""
+    """Return findings with damage that cannot touch the line as warnings, and that of messages as what loses these."""
     known = _Places(tables, records, line)
-    return tuple(
-        replace(f, severity="warning") if f.severity == "error" and f.id in FLAWS and known.only_older(f) else f
-        for f in findings
-    )
+    found = []
+    for f in findings:
+        if f.severity == "error" and f.id in FLAWS and known.only_older(f):
+            f = f.as_warning()
+        elif f.effect == "older-line" and _is_of_messages(f):
+            f = replace(f, effect="data-lost")
+        found.append(f)
+    return tuple(found)
 
 
 class _Places:
@@ -144,8 +130,7 @@ def no_line_action(run: str, asked: bool) -> RunAction:
 def of_line(line: RecoveryLine, findings: Iterable[Finding], undetermined: bool, run: str) -> RunAction:
     """Return what to do about a line of any subtasks, with what it costs as far as the line itself tells."""
     told = list(findings)
-    older = any(f.id in HIDES_NEWER and f.severity == "error" and not _is_of_messages(f) for f in told)
-    older = older or any(f.id in LEAVES_OLDER or _is_emptied(f, told) for f in told)
+    older = any(f.effect == "older-line" or _is_emptied(f, told) for f in told)
     stored = [e for e in line.line if e.state in ("stored", "eventual")]
     nothing = not line.consistent or not line.line or all(e.state == "initial" for e in line.line)
     times = [e.time for e in stored if e.time is not None]

@@ -121,7 +121,7 @@ def replay_findings(replay: Replay, told: Iterable[Finding]) -> list[Finding]:
     known = set(told)
     whole = all(row.retained or row.replay_from >= row.replay_to for row in replay.channels)
     return [
-        replace(f, severity="warning") if whole and f.severity == "error" and f.id in FLAWS else f
+        f.as_warning() if whole and f.severity == "error" and f.id in FLAWS else f
         for f in replay.findings
         if f not in known
     ]

@@ -300,7 +300,9 @@ def _no_record(findings: Sequence[Finding]) -> Finding:
         f"{first_few(files, 3)}: checkpoints/ is there and holds no record, so that no checkpoint that events/ tells "
         "of counts as stored. If the job keeps no records there, ask again about a copy without checkpoints/"
     )
-    return Finding("no-checkpoint-record", "error", files[0], message, tuple(map(Where, files[:8])))
+    return Finding(
+        "no-checkpoint-record", "error", files[0], message, tuple(map(Where, files[:8])), effect="older-line"
+    )
 
 
 def _owners(table: pa.Table) -> frozenset[Subtask]:

@@ -334,7 +334,7 @@ def _missing(records: CheckpointRecords, stored: StoredRecords, rules: Sequence[
         if rules[i] not in _FREE:
             name, uri = _name(records, int(stored.record[i])), records.table["uri"][int(stored.record[i])].as_py()
             told = f"checkpoint {name}: its state file {uri} is missing"
-            found.append(Finding("missing-state-file", "error", name, told, (Where(uri),)))
+            found.append(Finding("missing-state-file", "error", name, told, (Where(uri),), effect="older-line"))
     return found
 
 

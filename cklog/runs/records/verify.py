@@ -47,7 +47,7 @@ def audit_line(reader: RecordReader, line: Mapping[str, int | None], question: Q
     older = [entry.subject for entry in entries if entry.age == "older"]
     if older:
         message = f"{many(len(older), 'subtask')} went back further than they had to, {among(len(older), older[0])}"
-        found.append(Finding("not-maximal", "error", older[0], message))
+        found.append(Finding("not-maximal", "error", older[0], message, effect="older-line"))
     return Draft("verify-restored", result, found, judged.evidence.inputs, indeterminate=result.undecided)
 
 

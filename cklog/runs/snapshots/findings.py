@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersSnapshots
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where, effect_of_error
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.generations import programs
 from cklog.runs.snapshots.heads import rows_of
@@ -39,7 +38,7 @@ def snapshot_findings(
     }
     older = {j.folder.metadata for j in survey.judged if j.folder.path not in newer}
     found = [
-        replace(f, severity="warning") if f.where and {place.path for place in f.where} <= older else f
+        f.as_warning() if f.where and {place.path for place in f.where} <= older else f
         for f in damage_findings(survey.damage)
     ]
     found += survey.contents.findings() if survey.contents is not None else []
@@ -77,7 +76,10 @@ def _misnumbered(j: JudgedSnapshot, chosen: Sequence[JudgedSnapshot | None]) -> 
     if newest and all(one is not j for one in chosen):
         message += f". If it is checkpoint {max(j.numbers)}, it is newer than what is restored"
     severity: Severity = "error" if newest else "warning"
-    return Finding("renamed-snapshot", severity, name_of(j), message, (Where(j.folder.metadata or name_of(j), 8),))
+    effect = effect_of_error(severity, "older-line")
+    return Finding(
+        "renamed-snapshot", severity, name_of(j), message, (Where(j.folder.metadata or name_of(j), 8),), effect
+    )
 
 
 def _is_newer(one: JudgedSnapshot, other: JudgedSnapshot | None) -> bool:
@@ -95,19 +97,20 @@ def _broken(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
     """Yield what is wrong with files: that they are missing, or of a wrong size."""
     gone = [f for f in j.flaws if f.size is None and not f.outside]
     wrong = [f for f in j.flaws if f.size is not None and not f.why]
+    effect = effect_of_error(severity, "older-line")
     if gone:
         message = (
             f"{name_of(j)}: {_some_of(len(gone), j)} missing (first {gone[0].path}); a "
             f"restore from it is accepted and fails when tasks start{_found_again(gone)}"
         )
-        yield Finding("missing-state-file", severity, name_of(j), message, tuple(Where(f.path) for f in gone))
+        yield Finding("missing-state-file", severity, name_of(j), message, tuple(Where(f.path) for f in gone), effect)
     if wrong:
         first = wrong[0]
         message = (
             f"{name_of(j)}: {many(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} "
             f"bytes, {first.needed} were stored"
         )
-        yield Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong))
+        yield Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong), effect)
 
 
 def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
@@ -119,7 +122,7 @@ def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
         f"{first.why}. A restore from it is accepted and fails when tasks start, or when they come to the damaged bytes"
     )
     where = tuple(Where(f.path, f.at) for f in bad)
-    return Finding(id="corrupt-file", severity=severity, subject=name_of(j), message=message, where=where)
+    return Finding("corrupt-file", severity, name_of(j), message, where, effect_of_error(severity, "older-line"))
 
 
 def _some_of(count: int, j: JudgedSnapshot) -> str:
@@ -148,7 +151,9 @@ def _lost_metadata(group: Candidates) -> Finding:
         "files called _metadata were lost, as by a copy that left them out, or no checkpoint ever was complete. Look "
         "for them where the job wrote before anything starts over"
     )
-    return Finding("no-metadata", "error", job, message, tuple(Where(name_of(j)) for j in group.snapshots[:3]))
+    return Finding(
+        "no-metadata", "error", job, message, tuple(Where(name_of(j)) for j in group.snapshots[:3]), effect="older-line"
+    )
 
 
 def _torn(j: JudgedSnapshot) -> Finding:

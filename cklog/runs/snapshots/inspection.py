@@ -207,5 +207,5 @@ def _history(parser: OffersSnapshots, survey: Survey, path: str) -> tuple[list[H
         rows.append({**row, "verdict": judged.verdict if judged is not None else "gone"})
         if row["state"] == "completed" and judged is not None and judged.verdict == "no-metadata":
             message = f"{name_of(judged)}: completed, says the log, and without metadata now: it was lost since"
-            findings.append(Finding("completed-without-metadata", "error", name_of(judged), message))
+            findings.append(Finding("completed-without-metadata", "error", name_of(judged), message, effect="none"))
     return rows, findings

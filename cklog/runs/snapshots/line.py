@@ -18,7 +18,7 @@ from cklog.lines.recovery.work import Work, Works
 from cklog.local_files import plain_reason
 from cklog.model.actions import RunAction, action_of
 from cklog.model.audits import Restored, RestoredAudit, audit_of, entry_of
-from cklog.model.checks import Check, Verification, unless_hidden, verification
+from cklog.model.checks import Check, Verification, refutations, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
@@ -77,7 +77,9 @@ class SnapshotLine:
             if pick is None and restored:
                 told = none_of(len(group.snapshots), "snapshot", "can be restored", "cannot be restored")
                 message = f"{self._label(group)}: {told[0].lower()}{told[1:]}"
-                findings.append(Finding("no-restorable-snapshot", "error", self._label(group), message))
+                findings.append(
+                    Finding("no-restorable-snapshot", "error", self._label(group), message, effect="restart-fails")
+                )
         line = RecoveryLine(
             consistent=True,
             protocol="coordinated",
@@ -326,7 +328,7 @@ def verify_snapshots(
         checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
     about = {name_of(j) for group in plan.groups for j in group.snapshots if j.id in line.values()}
     seen = [f for f in plan.findings if f.id in _OF_CONTENTS and (f.subject in about or f.severity == "info")]
-    result, findings = verification(checks), [*seen, *_refuted(checks)]
+    result, findings = verification(checks), [*seen, *refutations(checks)]
     return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
 
 
@@ -346,15 +348,8 @@ def audit_snapshots(
         checks += _checks(name, number, judged, replace(group, snapshots=tuple(there)), best, maximal=True)
         entries.append(entry_of(name, number, best.id if best is not None else None, none_is_oldest=True))
     result = audit_of(checks, (), entries)
-    findings = [*plan.findings, *_refuted(checks)]
+    findings = [*plan.findings, *refutations(checks)]
     return Draft("verify-restored", result, findings, plan.survey.inputs, indeterminate=result.undecided)
-
-
-def _refuted(checks: Sequence[Check]) -> list[Finding]:
-    """Return a finding for each check that a snapshot fails."""
-    ids = {"restorable": "not-restorable"}
-    failed = [c for c in checks if c.holds is False]
-    return [Finding(ids.get(c.check, "not-maximal"), "error", c.check, c.because) for c in failed]
 
 
 def restored_in(parser: OffersSnapshots, log: str) -> Restored:

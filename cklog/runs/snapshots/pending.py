@@ -340,7 +340,7 @@ def _unseen(judged: JudgedSnapshot, sink: str, files: Sequence[str], place: str)
         f"{files[0]}). A restore fails or loses rows if a file is missing and was not committed before. Give the "
         "files' folder with --map OLD=NEW, or the table with --sink"
     )
-    return Finding("pending-unchecked", "error", sink, message, (Where(place),))
+    return Finding("pending-unchecked", "error", sink, message, (Where(place),), effect="unknown")
 
 
 def _gone(judged: JudgedSnapshot, one: Waiting, place: str) -> Finding:
@@ -359,7 +359,7 @@ def _gone(judged: JudgedSnapshot, one: Waiting, place: str) -> Finding:
             f"{_who(one.pending.writer)}, a restore passes over them; if not, it fails (--sink NAME=TABLE tells)"
         )
     message = f"{name_of(judged)}: {pending_sentence(one)} (first {gone[0]}): {after}"
-    return Finding("pending-file-missing", "error", one.pending.sink, message, (Where(place),))
+    return Finding("pending-file-missing", "error", one.pending.sink, message, (Where(place),), effect="data-lost")
 
 
 def _who(writer: Writer | None) -> str:

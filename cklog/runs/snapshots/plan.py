@@ -178,4 +178,4 @@ def _asked_for(
     if whole is not None:
         return whole, []
     message = f"{name_of(found[0])} ({found[0].verdict}): {VERDICTS[found[0].verdict]}"
-    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message)]
+    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message, effect="restart-fails")]

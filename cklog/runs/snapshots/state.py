@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.inputs.snapshots import CDC, SPLITS
-from cklog.model.findings import Finding, Where
+from cklog.model.findings import Effect, Finding, Severity, Where
 from cklog.model.lines import UNREAD_POSITION, SourceOffset
 from cklog.runs.snapshots.heads import rows_of
 from cklog.source_positions.positions import words
@@ -21,23 +21,26 @@ UNSET = -(1 << 63)
 ICEBERG = "iceberg-table"
 """What a source is called that reads one: its state does not name the table."""
 
-_MARKERS: Mapping[int, tuple[str, str, str]] = {
+_MARKERS: Mapping[int, tuple[Severity, str, Effect, str]] = {
     EARLIEST: (
         "error",
         "source-at-earliest",
+        "data-duplicated",
         "it starts at the earliest offset: all of the topic is read again",
     ),
     LATEST: (
         "error",
         "source-at-latest",
+        "data-lost",
         "it starts at the latest offset when it is restored: what came between checkpoint and restore is lost",
     ),
     COMMITTED: (
         "warning",
         "source-at-committed",
+        "unknown",
         "it starts where the group has committed, not where the job was",
     ),
-    UNSET: ("warning", "source-not-started", "its start was not decided yet: the job's own setting decides"),
+    UNSET: ("warning", "source-not-started", "unknown", "its start was not decided yet: the job's own setting decides"),
 }
 
 
@@ -130,9 +133,9 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
         if row["subtask"] is not None:
             readers.setdefault((row["operator"], row["name"], row["detail"] or ""), []).append(row["subtask"])
         if row["offset"] in _MARKERS and row["kind"] != "number-sequence":
-            severity, id, means = _MARKERS[row["offset"]]
+            severity, id, effect, means = _MARKERS[row["offset"]]
             message = f"{row['name']} has no offset in {snapshot}: {means}"
-            found.append(Finding(id=id, severity=severity, subject=row["name"], message=message, where=place))  # type: ignore[arg-type]
+            found.append(Finding(id, severity, row["name"], message, place, effect))
     found += _assignments(snapshot, table, readers, place)
     for row in rows_of(table, "unread"):
         more = _UNREAD_SOURCE if row["name"] == SPLITS else ""
@@ -163,7 +166,16 @@ def _assignments(
         if len(subtasks) > 1:
             told = ", ".join(map(str, sorted(subtasks)))
             message = f"{snapshot}: split {name} is held by several readers ({told}): it is read more than once"
-            found.append(Finding(id="split-held-twice", severity="error", subject=name, message=message, where=place))
+            found.append(
+                Finding(
+                    id="split-held-twice",
+                    severity="error",
+                    subject=name,
+                    message=message,
+                    where=place,
+                    effect="restart-fails",
+                )
+            )
     sources = {operator for operator, *_ in readers}
     silent = {row["operator"] for row in rows_of(table, "unread") if row["subtask"] is not None}
     silent |= {row["operator"] for row in rows_of(table, "finished")}  # what is done holds nothing any more

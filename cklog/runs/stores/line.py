@@ -23,7 +23,7 @@ from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.model.actions import RunAction, action_of
-from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
+from cklog.model.checks import Check, Verification, hides_newer, refutations, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
@@ -79,7 +79,7 @@ class StoreRestores:
             checks += _checks(name, offset, mine, maximal, self._tasks)
         found = [
             *findings,
-            *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
+            *refutations(checks, "line"),
         ]
         result = verification(unless_hidden(checks, hides_newer(findings)))
         unsure = result.undecided or _is_unsure(findings)
@@ -203,7 +203,10 @@ class StoreRestores:
         """The same with what the logs hold of each range."""
         known = {folder.name for folder in logs.layout.folders}
         partitions = logs.partitions({r.changelog for _, r, _ in restores if r.changelog in known})
-        findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
+        findings = [
+            *logs.layout.findings,
+            *damage_findings((item for p in partitions.values() for item in p.damage), "data-lost"),
+        ]
         findings += partition_findings(partitions.values(), logs.layout.folders)
         findings += no_task({r.changelog for _, r, _ in restores}, known)
         whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
@@ -267,7 +270,6 @@ def _is_unsure(findings: Iterable[Finding]) -> bool:
 _NOT_RESTORED = (
     "A windowed store lacks only windows past their retention; any other store is restored without the deleted records"
 )
-_REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
 
 
 def _refuse(question: Question) -> None:

@@ -140,7 +140,14 @@ def fitted(
             "was cut. An active task takes its store for restored, with what the log no longer has; a standby "
             "begins anew. Delete the task's folder, so that all copies are restored from the log"
         )
-        found = Finding(id="store-beyond-log", severity="error", subject=restore.changelog, message=told, where=where)
+        found = Finding(
+            id="store-beyond-log",
+            severity="error",
+            subject=restore.changelog,
+            message=told,
+            where=where,
+            effect="data-lost",
+        )
         return replace(restore, restore_to=log_end), [found]
     return replace(restore, restore_to=log_end), []
 
@@ -196,7 +203,9 @@ def unread_stores(tasks: Iterable[StoreTask]) -> list[Finding]:
             "stores read again is not known"
         )
         where = tuple(Where(place) for place in places)
-        found.append(Finding(id="unread-store", severity="error", subject=places[0], message=told, where=where))
+        found.append(
+            Finding(id="unread-store", severity="error", subject=places[0], message=told, where=where, effect="unknown")
+        )
     return found
 
 
@@ -209,7 +218,9 @@ def _fitted_quix(
             f"{restore.changelog} ends at offset {log_end}, a store of {task.name} holds it to {start}: Quix Streams "
             "refuses to start (InvalidStoreChangelogOffset). Delete the store's folder, so that it is restored"
         )
-        found = Finding(id="store-beyond-log", severity="error", subject=restore.changelog, message=told)
+        found = Finding(
+            id="store-beyond-log", severity="error", subject=restore.changelog, message=told, effect="data-lost"
+        )
         return replace(restore, restore_from=start + 1, restore_to=log_end), [found]
     if start < log_start:
         told = (
@@ -217,7 +228,9 @@ def _fitted_quix(
             "range, and auto.offset.reset decides what is read. Delete the store's folder, so that it is restored"
         )
         moved = replace(restore, start="unknown", restore_from=None, restore_to=log_end)
-        return moved, [Finding(id="store-below-log", severity="error", subject=restore.changelog, message=told)]
+        return moved, [
+            Finding(id="store-below-log", severity="error", subject=restore.changelog, message=told, effect="data-lost")
+        ]
     return replace(
         restore, restore_from=min(start, log_end) if start + 1 < log_end else log_end, restore_to=log_end
     ), []
@@ -253,7 +266,14 @@ def _foreign(task: StoreTask, entry: StoreOffset) -> Finding:
         f"{file} has {entry.name}, which is no partition of task {task.name}: the entry is ignored. Was the file "
         "copied from another task?"
     )
-    return Finding(id="corrupt-file", severity="error", subject=file, message=told, where=(_place(task, entry),))
+    return Finding(
+        id="corrupt-file",
+        severity="error",
+        subject=file,
+        message=told,
+        where=(_place(task, entry),),
+        effect="restart-fails",
+    )
 
 
 def _no_store(task: StoreTask, entry: StoreOffset, why: str) -> Finding:
@@ -267,6 +287,7 @@ def _no_store(task: StoreTask, entry: StoreOffset, why: str) -> Finding:
         subject=entry.name,
         message=told,
         where=(_place(task, entry),),
+        effect="data-lost",
     )
 
 

@@ -86,9 +86,9 @@ def _finding(one: _Resumes, subject: str, held: Retained) -> Finding:
     where = (Where(one.place),)
     if held.held is None:
         message = f"{subject}: cklog cannot tell whether the database still has {at}: {held.because}"
-        return Finding("position-unknown", "error", subject, message, where)
+        return Finding("position-unknown", "error", subject, message, where, effect="unknown")
     message = (
         f"{subject} resumes at {at}, which the database no longer has: {held.because}. A restored job fails at this "
         "source and restarts in a loop. Restore the database's log, or start the source with a new snapshot"
     )
-    return Finding("position-gone", "error", subject, message, where)
+    return Finding("position-gone", "error", subject, message, where, effect="data-lost")

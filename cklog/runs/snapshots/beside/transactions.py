@@ -90,7 +90,7 @@ def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> SnapshotPla
             judged = next(_older(group, judged), None)
         if judged is not None:
             chosen[group.job] = judged
-            findings += passed
+            findings += [replace(one, effect="older-line") for one in passed]
     return replace(plan, chosen=chosen, findings=findings)
 
 
@@ -161,7 +161,7 @@ def _finding(judged: JudgedSnapshot, sink: str, mine: Sequence[PendingTransactio
             "the sources resume after the input of these records, so the records are lost. Restore an older "
             "checkpoint: the job then produces them again"
         )
-        return Finding(id, "error", sink, message, where)
+        return Finding(id, "error", sink, message, where, effect="data-lost")
     used_up = any(one.producer is not None and one.producer.epoch >= _LAST_EPOCH for one in mine)
     message = (
         f"{lead} with {many(records, 'record')}. Consumers see these records once: the restore commits them again, "
