@@ -23,7 +23,7 @@ from cklog.budgets import reading
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName, RowFilter
-from cklog.model.findings import Finding, InputUsed, Severity, Where, effect_of_error
+from cklog.model.findings import Effect, Finding, InputUsed, Severity, Where, effect_of_error
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.model.verdict import UNREAD
@@ -352,6 +352,10 @@ def _is_data(path: str) -> bool:
         return False
     in_topic = len(inner) > 1 and PARTITION.fullmatch(inner[-2]) is not None
     return bool(suffix_of(path)) or (is_segment(path) and in_topic and place not in ("state", "system"))
+
+
+_EFFECTS: dict[str, Effect] = {UNREAD: "unknown", "bad-manifest": "data-lost"}
+"""What errors do to a restart that hide no record."""
 
 
 def _finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:

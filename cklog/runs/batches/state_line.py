@@ -20,7 +20,7 @@ from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.batches import MetadataLogs
 from cklog.inputs.pieces import ChainName
 from cklog.inputs.stored_state import StateOperator, StoredState
-from cklog.model.findings import Finding, Severity, Where
+from cklog.model.findings import Effect, Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED
 from cklog.model.wording import first_few, many
 from cklog.runs.batches.facts import Fact, file_finding, flaw_facts, how_to_judge
