@@ -10,5 +10,6 @@ and `cklog.runs`.
 - `group_commits`: the committed offsets of consumer groups
 - `identity`: whether a log is the one that an offset was stored of
 - `ended`: how the transactions of given producers ended
+- `open_transactions`: transactions that hold back readers, or whose end is not known
 - `findings`: what is wrong with partitions, commits and ranges
 """

@@ -52,4 +52,6 @@ def cleaned_findings(read: Sequence[ReadTable]) -> Iterator[Finding]:
             f"version {first}. The restart fails. Restore the log from version {version} on from a backup, or resume "
             f"at {first} (failOnDataLoss=false): rows that were added before are lost."
         )
-        yield Finding("source-table-cleaned", "error", source, message, where=(Where(table.uri),), effect="data-lost")
+        yield Finding(
+            "source-table-cleaned", "error", source, message, where=(Where(table.uri),), effect="restart-fails"
+        )

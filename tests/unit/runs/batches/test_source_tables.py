@@ -73,6 +73,6 @@ def test_the_log_has_to_begin_at_that_version_or_before(versions: tuple[int, ...
         ("source-table-cleaned", "error", "source/0") for _ in range(begins is not None)
     ]
     for f in found:
-        assert f"reads Delta table t on from version 5, and the log at s3://lake/src begins with version {begins}" in (
+        assert f"resumes Delta table t at version 5, but the log at s3://lake/src begins with version {begins}" in (
             f.message
         )

@@ -51,8 +51,8 @@ def told(*words: str | Path) -> tuple[int, str, dict[str, str]]:
     [
         (20, 5, ""),
         (0, 20, ""),  # the next record is still to be written
-        (21, 5, "begins at 21: 1 offset from 20 on is gone"),
-        (0, 19, "ends at 19: it was cut, or the topic was made anew"),
+        (21, 5, "begins at 21: 1 offset from 20 on was deleted"),
+        (0, 19, "ends at 19: the log was truncated, or the topic was deleted"),
     ],
 )
 def test_the_next_offset_is_in_the_log_or_at_its_end(tmp_path: Path, begin: int, records: int, why: str) -> None:
@@ -65,13 +65,13 @@ def test_the_next_offset_is_in_the_log_or_at_its_end(tmp_path: Path, begin: int,
 def test_a_partition_that_is_not_among_the_logs_stays_unchecked(tmp_path: Path) -> None:
     code, action, said = told(store(tmp_path / "s", ("A", 0), ("A", 1)), "--kafka", log(tmp_path / "k", 20, 5))
     assert (code, action) == (0, "restart")
-    assert said["partition-elsewhere"].startswith("t-1: not among these Kafka logs")
+    assert said["partition-elsewhere"].startswith("t-1: not in these Kafka logs")
 
 
 def test_logs_of_one_cluster_are_not_compared_with_positions_of_another(tmp_path: Path) -> None:
     ended = asked(store(tmp_path / "s", ("A", 0), ("B", 0)), "--kafka", log(tmp_path / "k", 20, 5))
     assert ended.code == 2
-    assert "connectors copy from several clusters (A, B), but a folder belongs to one" in ended.err
+    assert "connectors copy from several clusters (A, B); a folder has the logs of one" in ended.err
     assert "--source-from NAME=POSITION" in ended.err
 
 
