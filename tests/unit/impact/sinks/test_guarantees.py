@@ -77,4 +77,4 @@ def test_a_system_log_of_which_nothing_can_be_read_is_told(tmp_path: Path) -> No
     log = folder / "system" / "part-00000.jsonl"
     log.write_bytes(bytes(log.stat().st_size))
     answer = json.loads(cklog("impact", folder, "--json").out)
-    assert ("torn-tail", "system/part-00000.jsonl") in {(f["id"], f["subject"]) for f in answer["findings"]}
+    assert ("corrupt-file", "system/part-00000.jsonl") in {(f["id"], f["subject"]) for f in answer["findings"]}
