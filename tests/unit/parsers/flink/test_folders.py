@@ -18,14 +18,17 @@ from tests.reading.flink_folders import asked, ids, restored, verdicts
 
 
 def test_a_snapshot_by_itself(tmp_path: Path) -> None:
-    """PATH is one checkpoint: its shared files lie beside it, by the names of its folder and its job's."""
+    """PATH is one checkpoint: its shared files lie next to it, by the names of its folder and its job's.
+
+    Of one that cannot be restored nothing tells whether there is an older one: that is a question about its folder.
+    """
     job(tmp_path)
     torn(tmp_path, OLD, 8)
     for path in (tmp_path / OLD / "chk-6", f"{tmp_path / OLD / 'chk-6'}/", f"file://{tmp_path / OLD / 'chk-6'}"):
         answer = asked("recovery-line", path, root=tmp_path)
         assert verdicts(answer) == {"chk-6": "restorable"}
         assert restored(answer) == {OLD: uri(OLD, "chk-6")}
-    assert asked("recovery-line", tmp_path / OLD / "chk-8", root=tmp_path)["exit"] == 4
+    assert asked("recovery-line", tmp_path / OLD / "chk-8", root=tmp_path)["exit"] == 5
     copy = tmp_path / "a copy; of it"
     shutil.copytree(tmp_path / OLD / "chk-6", copy)
     answer = asked("recovery-line", copy)
