@@ -109,7 +109,7 @@ def test_a_file_of_nothing_but_zeros_is_no_torn_tail(sample: str, file: str, tmp
 
 
 OFFSETS = "topic/connect-offsets-0/00000000000000000000.log"
-NEVER = "the partitions of offsets without a record never had one"
+NEVER = "the offsets partitions without a record never had one"
 
 
 def claims(answer: Any) -> list[set[str]]:
