@@ -17,7 +17,8 @@ class StateOperator(NamedTuple):
 
     `metadata` is how reading that went, None if there is none; `schemas` are stored paths in it, and `lost_schemas`
     those files that cannot be used, by path. `has_schema`: the schema of its state is there; `needs_metadata`: by what
-    is there, a restart needs its metadata.
+    is there, a restart needs its metadata. Where it does not, `compared` says how reading the schemas went that a
+    restart compares with those of the query.
     """
 
     operator: str
@@ -28,6 +29,7 @@ class StateOperator(NamedTuple):
     lost_schemas: tuple[tuple[str, FileFlaw], ...]
     has_schema: bool
     needs_metadata: bool
+    compared: tuple[FileRead[Any], ...]
 
 
 class TablesSeen(NamedTuple):

@@ -13,11 +13,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cklog.chains.build import piece_sizes
 from cklog.chains.restorable import Chains, chains_of
-from cklog.inputs.batches import MetadataLogs
+from cklog.inputs.batches import FileRead, MetadataLogs
 from cklog.inputs.pieces import ChainName
 from cklog.inputs.stored_state import StateOperator, StoredState
 from cklog.model.findings import Effect, Finding, Severity, Where
@@ -312,7 +312,8 @@ def _missing_folder(state: StoredState, logs: MetadataLogs) -> str:
 def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
     """Report metadata and schemas of an operator that are not there or cannot be read.
 
-    A restart goes on without them, unless the operator is a transformWithState.
+    A restart goes on without them, unless the operator is a transformWithState. Read off Spark 4.3: damaged metadata
+    does not stop it either, a damaged schema does.
     """
     folder, metadata, needed = operator.folder, operator.metadata, operator.needs_metadata
     then = "A restart goes on without it; how many partitions the operator has was taken from the settings and folders."
@@ -333,12 +334,36 @@ def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
         lost = "The restart fails: transformWithState reads the schema of its state. Put it back from a backup."
         finding = file_finding(flaw.id, "error", path, f"{why} {what if unsure else lost}", flaw.offset)
         yield Fact(finding, stops=not unsure)
+    for schema in operator.compared:
+        yield from _schema_facts(schema)
     if not operator.has_schema and not operator.schemas and not needed:
         message = (
             f"{folder} has no schema of its state, which Spark writes from 3.1 on. A restart goes on without it, and "
             "does not notice if the query reads the state by another one."
         )
         yield Fact(file_finding("missing-state-file", "info", folder, message))
+
+
+def _schema_facts(schema: FileRead[Any]) -> Iterator[Fact]:
+    """Report a schema that cannot be used, of those that a restart compares with the query's.
+
+    Read off Spark 4.3: of schemas that can be decoded and have another checksum, a type that differs stops a restart;
+    a name that differs does not, nor does a damaged checksum.
+    """
+    mend = (
+        "Without the file and its .crc a restart goes on and compares nothing: if the query is the same, remove both "
+        "on a copy."
+    )
+    if schema.flaw is None or not schema.flaw.passed:
+        then = f"The restart fails: Spark compares this schema with the query's. {mend}"
+        yield from flaw_facts(schema, "error", then, stops=True, remove=(schema.path,))
+        return
+    then = (
+        "Spark does not verify this checksum, but compares the schema with the query's. A restart fails if a type in "
+        f"it is damaged, and goes on if a name or {schema.sidecar} is. {mend}"
+    )
+    message = f"{schema.path}: {schema.flaw.why}. {then}"
+    yield Fact(file_finding(schema.flaw.id, "error", schema.path, message, schema.flaw.offset), remove=(schema.path,))
 
 
 def state_notes(state: StoredState, judged: JudgedState) -> Iterator[str]:

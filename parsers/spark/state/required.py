@@ -24,7 +24,7 @@ from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import read
-from cklog.parsers.spark.state.schemas import decode_key_types
+from cklog.parsers.spark.state.schemas import decode_schemas
 from cklog.storage import FileEntry, Root
 
 MOST_PARTITIONS = 100_000
@@ -136,5 +136,5 @@ def _has_key(left: Left, known: OperatorMetadata | None) -> bool | None:
     path = next((path for path in sorted(left.by_path) if path.endswith("/_metadata/schema")), None)
     if path is None:
         return None
-    got = read(left.root, left.by_path[path], decode_key_types, left.by_path.get(hadoop_crc.sidecar_of(path)))
-    return None if got.value is None else any(type not in ("void", "null") for type in got.value)
+    got = read(left.root, left.by_path[path], decode_schemas, left.by_path.get(hadoop_crc.sidecar_of(path)))
+    return None if not got.value else any(type not in ("void", "null") for type in got.value[0].key_types)

@@ -9,80 +9,75 @@ chunks = count:i32 UTF*                 UTF = length:u16 bytes
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from cklog.budgets import check_json
 from cklog.parsers.spark.metadata_log import Damaged
 
+_VERSION = re.compile(r"v[0-9]{1,9}")
 _MOST_CHUNKS = 1_000
 _DEEPEST = 50
 """Structs in each other that are written out; a deeper one is shown as its JSON."""
 
 
 class StoredSchema(NamedTuple):
-    """The schema of a store, or of a column family with a name: its key and its value, as Spark writes types."""
+    """The schema of a store, or of a column family with a name: its key and its value, as Spark writes types.
+
+    `key_types` are the types of the key's fields, as JSON.
+    """
 
     family: str
     key: str
     value: str
+    key_types: tuple[Any, ...]
 
 
-def decode_key_types(data: bytes) -> tuple[Any, ...]:
-    """Decode the types of the key's fields in the schema of a store."""
-    version, at = _known_version(data)
-    key = _read_text(data, at, version)[0]
-    try:
-        return tuple(field["type"] for field in _fields(key))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise Damaged("torn-batch-file", at, "no type of a key") from None
+class _Text(NamedTuple):
+    """A text of a file, and the offset of its first byte."""
+
+    text: str
+    offset: int
 
 
 def decode_schemas(data: bytes) -> tuple[StoredSchema, ...]:
     """Decode a file of schemas of any version."""
     version, at = _utf(data, 0)
     if version == "v3":
-        return tuple(StoredSchema(name, *map(_shown, texts[:2])) for name, *texts in _families(data, at))
-    version, at = _known_version(data)
-    key, at = _read_text(data, at, version)
-    value, _ = _read_text(data, at, version)
-    return (StoredSchema("", _shown(key), _shown(value)),)
+        return tuple(_schema(family, *texts) for family, *texts in _families(data, at))
+    if _VERSION.fullmatch(version) is None:
+        raise Damaged("torn-batch-file", 0, "it does not begin with a version")
+    if version not in ("v1", "v2"):
+        raise Damaged("unknown-version", 0, f"version {version[:20]!r}, known are v1 to v3")
+    read_text = _utf if version == "v1" else _read_chunks
+    key, after = read_text(data, at)
+    value, _ = read_text(data, after)
+    return (_schema("", _Text(key, at), _Text(value, after)),)
 
 
 def has_all_schemas(data: bytes) -> bool:
     """Return whether this is a whole file of schemas as Spark 4.3 writes them for transformWithState."""
     try:
-        version, at = _utf(data, 0)
-        _families(data, at)
+        decode_schemas(data)
     except Damaged:
         return False
-    return version == "v3"
+    return _utf(data, 0)[0] == "v3"
 
 
-def _families(data: bytes, at: int) -> list[tuple[str, ...]]:
-    """Read the column families of a file of version 3, which ends with the last of them."""
-    found = []
+def _families(data: bytes, at: int) -> Iterator[tuple[str, _Text, _Text]]:
+    """Yield the column families of a file of version 3, which ends with the last of them."""
     count, at = int.from_bytes(data[at : at + 4], "big"), at + 4
     for _ in range(count):
         name, at = _utf(data, at)
         texts = []
         for id_bytes in (2, 2, 0, 0):
-            text, at = _read_chunks(data, at + id_bytes)
-            texts.append(text)
-        found.append((name, *texts))
+            start = at + id_bytes
+            text, at = _read_chunks(data, start)
+            texts.append(_Text(text, start))
+        yield name, texts[0], texts[1]
     if at != len(data):
-        raise Damaged("torn-batch-file", at, "more behind the last schema")
-    return found
-
-
-def _known_version(data: bytes) -> tuple[str, int]:
-    version, at = _utf(data, 0)
-    if version not in ("v1", "v2"):
-        raise Damaged("unknown-version", 0, f"version {version[:20]!r}, known are v1 and v2")
-    return version, at
-
-
-def _read_text(data: bytes, at: int, version: str) -> tuple[str, int]:
-    return _utf(data, at) if version == "v1" else _read_chunks(data, at)
+        raise Damaged("torn-batch-file", at, "more after the last schema")
 
 
 def _utf(data: bytes, at: int) -> tuple[str, int]:
@@ -105,30 +100,32 @@ def _read_chunks(data: bytes, at: int) -> tuple[str, int]:
     return "".join(parts), at
 
 
-def _fields(text: str) -> list[dict[str, Any]]:
-    check_json(text)
-    fields: list[dict[str, Any]] = json.loads(text)["fields"]
-    return fields
+def _schema(family: str, key: _Text, value: _Text) -> StoredSchema:
+    (key_shown, key_types), (value_shown, _) = map(_struct, (key, value))
+    return StoredSchema(family, key_shown, value_shown, key_types)
 
 
-def _shown(text: str) -> str:
-    """Return the JSON of a struct as Spark writes types; of another form the text itself.
+def _struct(stored: _Text) -> tuple[str, tuple[Any, ...]]:
+    """Return a struct as Spark writes types, and the types of its fields.
 
-    >>> _shown('{"type":"struct","fields":[{"name":"k","type":{"type":"array","elementType":"long"}}]}')
+    >>> _struct(_Text('{"type":"struct","fields":[{"name":"k","type":{"type":"array","elementType":"long"}}]}', 0))[0]
     'struct<k:array<long>>'
     """
+    check_json(stored.text)
     try:
-        check_json(text)
-        return _type(json.loads(text), 0)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return text
+        value = json.loads(stored.text)
+        if value["type"] != "struct":
+            raise ValueError(value["type"])
+        return _type(value, 0), tuple(field["type"] for field in value["fields"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise Damaged("torn-batch-file", stored.offset, "no schema of a row") from None
 
 
 def _type(value: Any, depth: int) -> str:
     if isinstance(value, str):
         return value
     if depth > _DEEPEST:
-        raise ValueError(depth)
+        return json.dumps(value)
     inner = [value[name] for name in ("elementType", "keyType", "valueType") if name in value]
     if value["type"] == "struct":
         fields = (f"{field['name']}:{_type(field['type'], depth + 1)}" for field in value["fields"])

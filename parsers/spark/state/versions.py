@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.batches import FileFlaw, MetadataLogs, spark_version
+from cklog.inputs.batches import FileFlaw, FileRead, MetadataLogs, spark_version
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.inputs.stored_state import StateOperator, StateSchemaRow, StateStoreRow, TablesSeen
 from cklog.model.findings import InputUsed
@@ -28,7 +28,7 @@ from cklog.storage import FileEntry, Root
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _SINCE_WITHOUT_IDS, _SINCE_WITH_IDS = (4, 1), (4, 2)
 """From which version on a damaged snapshot is passed over, before and with state checkpoint format 2."""
-_SCHEMAS = "/_stateSchema/"
+_SCHEMA, _SCHEMAS = "/_metadata/schema", "/_stateSchema/"
 _JOINS = "spark.sql.streaming.join.stateFormatVersion"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -63,6 +63,7 @@ class StateVersions:
         self._joins_have_families = str(conf.get(_JOINS, "")) not in ("", "1", "2")
         self._root = root
         self._size_of = functools.partial(size_of, root)
+        self._read_schema = functools.cache(self._decode_schema)
         self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")), thorough)
         chains = sorted(self._stores.files.keys() | self.required(self.needed))
         self._chosen = {chain: self._choose_files(chain) for chain in chains}
@@ -100,6 +101,8 @@ class StateVersions:
         folder, metadata = f"{self.folder}/{operator}", self._stores.reads[operator]
         inside = [path for path in self._stores.by_path if path.startswith(folder + "/")]
         schemas = metadata.value.schemas if metadata is not None and metadata.value is not None else ()
+        needs = any(path.startswith(folder + _SCHEMAS) for path in inside) or self._has_families(operator)
+        compared = [] if needs or schemas else [entry for _, entry in self._schemas_of(operator)]
         return StateOperator(
             operator=operator,
             folder=folder,
@@ -107,9 +110,23 @@ class StateVersions:
             metadata=metadata,
             schemas=schemas,
             lost_schemas=tuple(self._lost_schemas(folder, schemas)),
-            has_schema=any(path.endswith("/_metadata/schema") or _SCHEMAS in path for path in inside),
-            needs_metadata=any(path.startswith(folder + _SCHEMAS) for path in inside) or self._has_families(operator),
+            has_schema=any(path.endswith(_SCHEMA) or _SCHEMAS in path for path in inside),
+            needs_metadata=needs,
+            compared=tuple(map(self._read_schema, compared)),
         )
+
+    def _schemas_of(self, operator: str) -> Iterator[tuple[str, FileEntry]]:
+        """Yield the stores of an operator that have a schema of their own, with its file: that of partition 0."""
+        lead = f"{self.folder}/{operator}/0"
+        found = (path for path in self._stores.by_path if path.startswith(f"{lead}/") and path.endswith(_SCHEMA))
+        for path in sorted(found):
+            store = path[len(lead) + 1 : -len(_SCHEMA)]
+            if "/" not in store:
+                yield store, self._stores.by_path[path]
+
+    def _decode_schema(self, entry: FileEntry) -> FileRead[tuple[StoredSchema, ...]]:
+        sidecar = self._stores.by_path.get(hadoop_crc.sidecar_of(entry.path))
+        return read(self._root, entry, decode_schemas, sidecar)
 
     def _lost_schemas(self, folder: str, stored: Iterable[str]) -> Iterator[tuple[str, FileFlaw]]:
         """Yield the schemas of an operator that cannot be used, of those that its metadata names by absolute paths."""
@@ -218,18 +235,16 @@ class StateVersions:
 
     def schemas(self) -> Iterator[StateSchemaRow]:
         """Yield the stored schema of every store, of transformWithState of each of its column families."""
-        by_path, lead = self._stores.by_path, f"{self.folder}/"
         newest = {name.rpartition(_SCHEMAS)[2] for op in self.operators for name in op.schemas}
         first: dict[tuple[str, str], FileEntry] = {}
-        for path, entry in by_path.items():
-            parts = path.removeprefix(lead).split("/")
-            if path.endswith("/_metadata/schema") and len(parts) in (4, 5):
-                first.setdefault((parts[0], parts[2] if len(parts) == 5 else ""), entry)
-            elif _SCHEMAS in path and path.rpartition(_SCHEMAS)[2] in newest:
+        for operator in self._stores.reads:
+            first |= {(operator, store): entry for store, entry in self._schemas_of(operator)}
+        for path, entry in self._stores.by_path.items():
+            if _SCHEMAS in path and path.rpartition(_SCHEMAS)[2] in newest:
+                parts = path.removeprefix(f"{self.folder}/").split("/")
                 first[parts[0], parts[2]] = entry
         for (operator, store), entry in sorted(first.items()):
-            found = read(self._root, entry, decode_schemas, by_path.get(hadoop_crc.sidecar_of(entry.path))).value
-            for schema in found or (StoredSchema("", "", ""),):
+            for schema in self._read_schema(entry).value or (StoredSchema("", "", "", ()),):
                 yield {
                     "operator": operator,
                     "store": store or "default",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,39 @@ def test_an_emptied_segment_of_a_broker_is_named(listed: bool, severity: str, tm
     _, answer = answered("recovery-line", run)
     assert found(answer, "empty-file") == [(severity, "orders-0")]
     assert not found(answer, "offset-gap")
+
+
+@pytest.mark.parametrize("how", ["emptied", "zeroed", "halved"])
+@pytest.mark.parametrize("sample", ["spark-state-hdfs", "spark-state-rocksdb", "spark-wordcount"])
+def test_a_damaged_schema_of_spark_state_is_repaired_by_the_printed_command(
+    sample: str, how: str, tmp_path: Path
+) -> None:
+    run = copy_of(sample, tmp_path)
+    file = run / "ck" / "state" / "0" / "0" / "_metadata" / "schema"
+    data = file.read_bytes()
+    file.write_bytes({"emptied": b"", "zeroed": bytes(len(data)), "halved": data[: len(data) // 2]}[how])
+    code, answer = answered("recovery-line", run)
+    [error] = [f for f in answer["findings"] if f["severity"] == "error"]
+    assert (error["subject"], error["effect"]) == ("ck/state/0/0/_metadata/schema", "restart-fails")
+    (row,) = answer["result"]["runs"]
+    assert (code, row["action"]) == (3, "repair-first")
+    assert row["command"] == "rm -- ./ck/state/0/0/_metadata/.schema.crc ./ck/state/0/0/_metadata/schema"
+    subprocess.run(row["command"], shell=True, check=True, cwd=run)
+    code, answer = answered("recovery-line", run)
+    assert (code, answer["result"]["action"]) == (0, "restart")
+
+
+@pytest.mark.parametrize("changed", [(b'"long"', b'"date"'), (b'"name":"count"', b'"name":"c0unt"')])
+def test_a_schema_of_spark_state_with_another_checksum_may_stop_a_restart(
+    changed: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    """Read off Spark 4.3: a type that differs stops it, a name that differs does not."""
+    run = copy_of("spark-wordcount", tmp_path)
+    file = run / "ck" / "state" / "0" / "0" / "_metadata" / "schema"
+    data = file.read_bytes()
+    assert changed[0] in data
+    file.write_bytes(data.replace(*changed))
+    code, answer = answered("recovery-line", run)
+    [error] = [f for f in answer["findings"] if f["severity"] == "error"]
+    assert (error["id"], error["effect"]) == ("checksum-mismatch", "unknown")
+    assert (code, answer["result"]["action"]) == (5, "undetermined")

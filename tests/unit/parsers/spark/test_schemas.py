@@ -41,11 +41,32 @@ FAMILY = utf("cnt") + b"\0\0" + chunks(KEY) + b"\0\0" + chunks(VALUE) + chunks("
 )
 def test_key_and_value_are_read_of_every_version(data: bytes, family: str) -> None:
     [found] = decode_schemas(data)
-    assert found == (family, *SHOWN)
+    assert found[:3] == (family, *SHOWN)
+    assert found.key_types == ("long", {"type": "array", "elementType": "string"})
     assert has_all_schemas(data) is (family == "cnt")
     for end in range(len(data)):
         with pytest.raises(Damaged):
             decode_schemas(data[:end])
+
+
+@pytest.mark.parametrize("text", ["", "\0" * 9, "[]", "null", '"long"', '{"type":"strucu","fields":[]}', struct(k={})])
+@pytest.mark.parametrize("broken", ["key", "value"])
+def test_text_that_is_no_struct_is_damage(broken: str, text: str) -> None:
+    key, value = (text, VALUE) if broken == "key" else (KEY, text)
+    with pytest.raises(Damaged) as raised:
+        decode_schemas(utf("v2") + chunks(key) + chunks(value))
+    assert (raised.value.flaw.id, raised.value.flaw.offset) == (
+        "torn-batch-file",
+        4 if broken == "key" else 4 + len(chunks(KEY)),
+    )
+
+
+def test_a_deep_struct_is_no_damage() -> None:
+    deep: object = "long"
+    for _ in range(90):
+        deep = {"type": "array", "elementType": deep}
+    [found] = decode_schemas(utf("v1") + utf(struct(k=deep)) + utf(VALUE))
+    assert found.key.startswith("struct<k:array<array<")
 
 
 def test_another_version_is_unknown() -> None:

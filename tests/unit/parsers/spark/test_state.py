@@ -215,10 +215,37 @@ def test_what_cannot_be_judged_is_said_to_be_unjudged() -> None:
     assert said(plan) == [("warning", "unjudged-state", "state")]
     other = memory(checkpoint(HDFS, 7, codec="lzf"), operator(), deltas(range(1, 8), (6,)))
     for path in other.files:
-        if path.startswith(("state/0/0/", "state/0/1/")):
+        if path.startswith(("state/0/0/", "state/0/1/")) and "_metadata" not in path:
             other.files[path] = b"ZV..."
     assert said(other.plan()) == [("warning", "unjudged-state", "state/0/0/6.snapshot")]
     assert other.plan().committed == 6
+
+
+@pytest.mark.parametrize("left", [b"", b"half", b"value", bytes(99), b"\0\2v9"])
+def test_a_damaged_schema_stops_a_restart_that_goes_on_without_it(left: bytes) -> None:
+    """Read off Spark 4.3, of both providers; one of an unknown version is not judged."""
+    path = "state/0/0/_metadata/schema"
+    root = memory(checkpoint(HDFS, 7), operator(), deltas(range(1, 8)))
+    whole = root.files[path]
+    root.files[path] = {b"half": whole[: len(whole) // 2], b"value": whole[:-9]}.get(left, left)
+    plan = root.plan()
+    unknown = left.endswith(b"v9")
+    id = "unknown-version" if unknown else "torn-batch-file" if left else "empty-batch-file"
+    assert [(f.severity, f.id, f.subject, f.effect) for f in plan.findings] == [
+        ("error", id, path, "unknown" if unknown else "restart-fails")
+    ]
+    assert (plan.committed, plan.fails, plan.remove) == (6, not unknown, () if unknown else (path,))
+    root.files["state/0/0/_metadata/.schema.crc"] = encode(whole)
+    assert root.plan().remove == ("state/0/0/_metadata/.schema.crc", path)  # which proves damage of any version
+    del root.files[path], root.files["state/0/0/_metadata/.schema.crc"]
+    assert not root.plan().fails
+
+
+def test_damaged_metadata_of_an_operator_stops_no_restart() -> None:
+    root = hdfs()
+    root.files["state/0/_metadata/metadata"] = b"v1\n{"
+    assert not root.plan().fails
+    assert said(root.plan()) == [("warning", "torn-batch-file", "state/0/_metadata/metadata")]
 
 
 def test_zstd_streams_are_read_to_their_end() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cklog.parsers.codecs.hadoop_crc import encode
 from tests.builders.spark import Memory
-from tests.builders.spark_state import stream
+from tests.builders.spark_state import KEY, schema_of, stream
 from tests.reading.spark import said
 
 CLASSES = "org.apache.spark.sql.execution.streaming.state."
@@ -30,7 +30,7 @@ def query(settings: dict[str, str]) -> dict[str, bytes]:
     stores = [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 1}]
     operator = json.dumps({"operatorInfo": {"operatorName": "dedupe"}, "stateStoreInfo": stores})
     files = {"ck/metadata": b'{"id":"q"}', "ck/state/0/_metadata/metadata": b"v1\n" + operator.encode()}
-    files |= {"ck/state/0/0/_metadata/schema": b"v3"}
+    files |= {"ck/state/0/0/_metadata/schema": schema_of(KEY)}
     for n in range(LAST + 1):
         line = json.dumps({"path": f"file:///home/in/{n}.json", "timestamp": 1, "batchId": n})
         files |= {f"ck/offsets/{n}": f'v1\n{head}\n{{"logOffset":{n}}}'.encode(), f"in/{n}.json": b"{}"}
