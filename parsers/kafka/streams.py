@@ -37,7 +37,7 @@ from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.stores import GLOBAL, StoreInside, StoreLayout, StoreOffset, StoreTask, with_instances
 from cklog.local_files import UnfollowedLink, reason
-from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.model.findings import Effect, Finding, InputUsed, Severity, Where, effect_of_error
 from cklog.parsers.kafka.state import offsets, rocksdb
 from cklog.parsers.tables.records import batch_of_rows
 from cklog.parsers.tables.records_parser import whole_folder
@@ -333,7 +333,7 @@ def _whole_number(text: bytes) -> int | None:
 
 def _corrupt_file(path: str, at: int, why: str) -> Finding:
     message = f"{path} cannot be read: {why}; Kafka Streams stops on it, and what its stores hold is not known"
-    return replace(_finding("corrupt-file", "error", path, message, Where(path, at)), effect="restart-fails")
+    return _finding("corrupt-file", "error", path, message, Where(path, at), "restart-fails")
 
 
 def _unopened_store(flaw: rocksdb.Flaw) -> Finding:
@@ -341,8 +341,11 @@ def _unopened_store(flaw: rocksdb.Flaw) -> Finding:
         f"{flaw.path} is damaged at byte {flaw.at}: {flaw.why}. Delete the folder of the task while the instance is "
         "down: it restores the task from its changelogs"
     )
-    return _finding("corrupt-file", "error", flaw.path, message, Where(flaw.path, flaw.at))
+    return _finding("corrupt-file", "error", flaw.path, message, Where(flaw.path, flaw.at), "restart-fails")
 
 
-def _finding(id: str, severity: Severity, subject: str, message: str, where: Where) -> Finding:
-    return Finding(id=id, severity=severity, subject=subject, message=message, where=(where,))
+def _finding(
+    id: str, severity: Severity, subject: str, message: str, where: Where, effect: Effect | None = None
+) -> Finding:
+    does: Effect = effect or effect_of_error(severity, "unknown")
+    return Finding(id=id, severity=severity, subject=subject, message=message, where=(where,), effect=does)
