@@ -173,15 +173,20 @@ def _emptied(p: Partition) -> list[SegmentFile]:
 
 def _emptied_segments(p: Partition) -> Iterator[Finding]:
     """Segments that were emptied, for all that is known: a broker begins the next one when a segment is full."""
-    if found := _emptied(p):
-        proved = p.folder.compacted is False
+    found = _emptied(p)
+    if not found:
+        return
+    held = f"{first_few([one.path for one in found], 3)} {agreeing(len(found), 'hold')} nothing"
+    lead = f"{p.name}: {held}, although the log continues at offset {p.folder.segments[-1].base}"
+    places = tuple(Where(one.path) for one in found)
+    if p.folder.compacted:
+        yield Finding("offset-gap", "info", p.name, f"{lead}, as compaction leaves it", where=places)
+    elif p.folder.compacted is None:
         why = "Compaction may leave such a segment; if it did not, records are lost: compare with another replica"
-        if proved:
-            why = "The broker does not compact this log: the records are lost. Take the partition from another replica"
-        held = f"{first_few([one.path for one in found], 3)} {agreeing(len(found), 'hold')} nothing"
-        message = f"{p.name}: {held}, although the log continues at offset {p.folder.segments[-1].base}. {why}"
-        places = tuple(Where(one.path) for one in found)
-        yield Finding("empty-file", "error" if proved else "warning", p.name, message, where=places)
+        yield Finding("empty-file", "warning", p.name, f"{lead}. {why}", where=places)
+    else:
+        why = "The broker does not compact this log: the records are lost. Take the partition from another replica"
+        yield Finding("empty-file", "error", p.name, f"{lead}. {why}", where=places, effect="data-lost")
 
 
 def _holes_inside_segments(p: Partition) -> Iterator[Finding]:
