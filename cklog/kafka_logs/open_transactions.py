@@ -35,8 +35,8 @@ def _open_transactions(p: Partition, newest: int | None, coordinated: bool) -> I
     message = (
         f"{p.name}: a transaction of producer {first.producer} is open since offset {first.first} ({utc(first.time)}, "
         f"{many(first.records, 'record')}){others}. Until the transaction ends, read_committed consumers stop at the "
-        f"last stable offset {p.last_stable} and do not get the last "
-        f"{many(p.restart_end - p.last_stable, 'offset')} of the log (end: {p.restart_end}). "
+        f"last stable offset, {p.last_stable}: they do not get the rest of the log, "
+        f"{many(p.restart_end - p.last_stable, 'offset')} up to {p.restart_end}. "
         f"{_hanging(first, newest, coordinated)}. If neither its producer nor a restored job will end the transaction, "
         f"abort it: {_abort(p, first)}"
     )

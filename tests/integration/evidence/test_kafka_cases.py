@@ -118,6 +118,6 @@ def test_an_open_transaction_of_a_broker_is_explained_as_one() -> None:
     _, found = answer("recovery-line", "mission/open-transaction-explained/kafka-broker")
     [(severity, message)] = said(found, "open-transaction")
     assert severity == "warning"
-    assert "stop at the last stable offset 29" in message
+    assert "stop at the last stable offset, 29: they do not get the rest of the log" in message
     assert "PATH has no __transaction_state log" in message
     assert "abort --topic orders --partition 0 --start-offset 29" in message

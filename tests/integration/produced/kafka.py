@@ -58,7 +58,7 @@ def _(folder: Path) -> Asked:
     return "recovery-line", folder, "--max-memory", "64MiB"
 
 
-@produces("duplicate-partition", exit=3)
+@produces("duplicate-partition", exit=5)
 def _(folder: Path) -> Asked:
     for disk in ("disk1", "disk2"):
         plain(folder / disk / "t-0")

@@ -116,7 +116,7 @@ def _(folder: Path) -> Asked:
     return "recovery-line", folder
 
 
-@produces("ambiguous-channel", exit=3)
+@produces("ambiguous-channel", exit=5)
 def _(folder: Path) -> Asked:
     for operator in ("a", "b_c", "a_b", "c"):
         put_snapshot(folder, 1, operator, START, {}, {})

@@ -114,6 +114,7 @@ def test_keys_types_and_times() -> None:
         r"findings.0.subject='it'\''s'",
         "findings.0.message=cut",
         "findings.0.where.count=0",
+        "findings.0.effect=none",
         "inputs.count=0",
     ]
 

@@ -134,14 +134,14 @@ def test_an_empty_list_has_its_columns() -> None:
     told = render(planned(), "csv", table="runs")
     assert told == "run,action,newest_time,age_ms,command,read_again,lost.records,lost.last_time,blocked_by\n"
     assert render(planned(), "jsonl", table="runs") == ""
-    assert render(planned(), "csv", table="findings") == "id,severity,subject,message,path,offset,places\n"
+    assert render(planned(), "csv", table="findings") == "id,severity,subject,message,path,offset,places,effect\n"
 
 
 def test_a_finding_is_a_row_with_the_first_of_its_places() -> None:
     finding = Finding("torn-tail", "warning", "a", "cut", (Where("a.jsonl", 7), Where("b.jsonl")))
     bare = Finding("no-time", "info", "b", "none")
     told = render(planned(findings=(finding, bare)), "csv", table="findings")
-    assert told.splitlines()[1:] == ["torn-tail,warning,a,cut,a.jsonl,7,2", "no-time,info,b,none,,,0"]
+    assert told.splitlines()[1:] == ["torn-tail,warning,a,cut,a.jsonl,7,2,none", "no-time,info,b,none,,,0,none"]
 
 
 def test_a_name_that_the_answer_does_not_have_is_refused_with_those_that_it_has() -> None:
