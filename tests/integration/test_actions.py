@@ -199,7 +199,7 @@ def test_a_command_that_would_restart_it_as_it_is_stands_behind_what_comes_first
 
 def test_what_goes_wrong_is_not_hidden_behind_many_other_errors() -> None:
     """Of what blocks a run so much is listed; what is to be done follows from all of it."""
-    many = [Finding("bad-record", "error", f"checkpoints/{i:03}", "") for i in range(99)]
+    many = [Finding("bad-record", "error", f"checkpoints/{i:03}", "", effect="older-line") for i in range(99)]
     line = RecoveryLine(
         consistent=True,
         protocol="uncoordinated",
@@ -212,7 +212,8 @@ def test_what_goes_wrong_is_not_hidden_behind_many_other_errors() -> None:
         domino=False,
         runs=(RunAction("r", "restart-older"),),
     )
-    for more, action in (([], "restart-older"), ([Finding("retention-hole", "error", "a->b", "")], "repair-first")):
+    hole = Finding("retention-hole", "error", "a->b", "", effect="data-lost")
+    for more, action in (([], "restart-older"), ([hole], "repair-first")):
         told = conclude(Draft("recovery-line", line, [*many, *more], ())).result
         assert (told.action, len(told.runs[0].blocked_by)) == (action, 50)
 
