@@ -42,7 +42,7 @@ def answered(command: str, folder: Path, placeless: bool = True, before: Ended |
     assert found["inputs"] or found["result"].get("runs"), f"{where}: nothing was read, and no runs are named"
     assert not placeless or str(folder) not in ended.out, f"{command} {folder}: its own place is in the answer"
     for finding in found["findings"]:
-        assert set(finding) == {"id", "severity", "subject", "message", "where"}
+        assert set(finding) == {"id", "severity", "subject", "message", "where", "effect"}
         assert finding["severity"] in ("error", "warning", "info")
         assert "\n" not in finding["message"]
     errors = any(finding["severity"] == "error" for finding in found["findings"])

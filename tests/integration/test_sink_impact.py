@@ -92,7 +92,7 @@ def test_a_batch_whose_plan_is_gone_may_come_twice_to_every_sink(tmp_path: Path)
     """What it was planned to read is not known any more: a sink that has its number may have other records of it."""
     folder = Path(shutil.copytree(SAMPLES / "spark-state-hdfs", tmp_path / "run"))
     (folder / "ck" / "offsets" / "7").unlink()  # its .crc stays
-    found = impact(folder, f"--map=file:///srv/cklog-words/hdfs={folder}")
+    found = impact(folder, f"--map=file:///srv/cklog-words/hdfs={folder}", exit=3)
     assert [(row["readers"], row["fate"], row["from"]) for row in found["intervals"]] == [("", "may-be-doubled", 7)]
     assert {row["guarantee"] for row in found["guarantees"]} == {"none"}
     line = json.loads(cklog("recovery-line", folder, "--json").out)["result"]

@@ -76,10 +76,10 @@ def _misnumbered(j: JudgedSnapshot, chosen: Sequence[JudgedSnapshot | None]) -> 
     if newest and all(one is not j for one in chosen):
         message += f". If it is checkpoint {max(j.numbers)}, it is newer than what is restored"
     severity: Severity = "error" if newest else "warning"
-    effect = effect_of_error(severity, "older-line")
-    return Finding(
-        "renamed-snapshot", severity, name_of(j), message, (Where(j.folder.metadata or name_of(j), 8),), effect
-    )
+    # the files of one that is restored are named under its other number, where they are not
+    effect = effect_of_error(severity, "restart-fails" if any(one is j for one in chosen) else "older-line")
+    where = (Where(j.folder.metadata or name_of(j), 8),)
+    return Finding("renamed-snapshot", severity, name_of(j), message, where, effect)
 
 
 def _is_newer(one: JudgedSnapshot, other: JudgedSnapshot | None) -> bool:

@@ -295,4 +295,4 @@ def test_damage_of_the_upstreams_queue_is_told_wherever_its_last_record_begins(t
     upstream = folder / "outputs" / "filter1" / "part-00000.jsonl"
     upstream.write_bytes(bytes(upstream.stat().st_size))
     answer = json.loads(cklog("advise", "extent", folder, "--operator", "agg1", "--json").out)
-    assert [f["id"] for f in answer["findings"] if f["subject"].startswith("outputs/filter1")] == ["torn-tail"]
+    assert [f["id"] for f in answer["findings"] if f["subject"].startswith("outputs/filter1")] == ["corrupt-file"]

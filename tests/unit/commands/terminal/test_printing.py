@@ -130,6 +130,6 @@ def test_ids_are_cut_in_what_to_do_as_everywhere_else(tmp_path: Path) -> None:
     for metadata in folder.rglob("_metadata"):
         metadata.unlink()
     told = on_terminal("recovery-line", folder, "--brief").out
-    assert told.startswith("Indeterminate: 125c88b9, aba3f4bf have each begun several checkpoints, and none\nof them")
+    assert told.startswith("Indeterminate: 125c88b9, aba3f4bf have each started several checkpoints, and\nnone of them")
     assert "\n125c88b9: undetermined: look for files called _metadata.\n" in told
     assert re.search("[0-9a-f]{32}", told) is None
