@@ -45,10 +45,10 @@ def runs_below(root: Root, names: Iterable[str], load: Callable[[str], ParserCla
             return [RunFolder("", name)]
         if found:
             places[name] = sorted(set(found))
-    owned = [folder for name, folders in places.items() if parsers[name].owns_below for folder in folders]
+    owned = {folder for name, folders in places.items() if parsers[name].owns_below for folder in folders}
     for name, folders in places.items():
-        inside = owned if not parsers[name].owns_below else []
-        places[name] = [f for f in folders if not any(_below(f, above) for above in inside)]
+        if not parsers[name].owns_below:
+            places[name] = [f for f in folders if owned.isdisjoint(_and_above([f]))]
     for name in [name for name in places if parsers[name].reads_beside]:
         _take_in(places, name, parsers[name].reads_beside)
     found_runs = []
@@ -61,13 +61,26 @@ def runs_below(root: Root, names: Iterable[str], load: Callable[[str], ParserCla
 
 def _take_in(places: dict[str, list[str]], name: str, beside: Sequence[str]) -> None:
     """Make folders of the formats `beside` part of `name`'s runs, where no other format lies between."""
-    others = [f for other, folders in places.items() if other not in (name, *beside) for f in folders]
-    own = list(places[name])
+    others = _and_above(f for other, folders in places.items() if other not in (name, *beside) for f in folders)
+    near = _and_above(places[name]) - others  # folders that hold a run of `name`, and none of another format
     for other in (one for one in beside if one in places):
-        folders = places[other]
-        near = [f for f in folders if any(not any(_below(o, _common([f, mine])) for o in others) for mine in own)]
-        places[name] += near
-        places[other] = [f for f in folders if f not in near]
+        taken = {f for f in places[other] if not near.isdisjoint(_and_above([f]))}
+        places[name] += [f for f in places[other] if f in taken]
+        places[other] = [f for f in places[other] if f not in taken]
+
+
+def _and_above(folders: Iterable[str]) -> set[str]:
+    """Folders and all that they lie in.
+
+    >>> sorted(_and_above(["a/b", "c"]))
+    ['', 'a', 'a/b', 'c']
+    """
+    found: set[str] = set()
+    for folder in folders:
+        while folder not in found:
+            found.add(folder)
+            folder = posixpath.dirname(folder)
+    return found
 
 
 def several_runs(runs: Sequence[RunFolder]) -> Draft[SeveralRuns]:

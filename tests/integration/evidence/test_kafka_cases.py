@@ -62,7 +62,7 @@ def test_a_hanging_transaction_is_named_with_its_way_out() -> None:
     for words in (
         "producer 9001",
         "since offset 50 (2026-11-18 11:07:30.000Z",
-        "do not get the last 401 offsets",
+        "they do not get the rest of the log, 401 offsets up to",
         "hanging",
         "abort --topic payments --partition 0 --start-offset 50",
     ):
