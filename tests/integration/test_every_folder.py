@@ -114,7 +114,7 @@ def test_every_flink_job_and_snapshot(command: str, shared_data: Path) -> None:
             answered(command, folder, placeless=False)  # `flink run -s` wants the whole path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [COMMANDS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in COMMANDS[1:])])
 def test_any_other_folder_is_answered_or_refused_in_one_line(command: str, shared_data: Path) -> None:
     """Folders that hold no run, or one of several below: what a slip of the hand names."""
     roots = [shared_data, shared_data / "kafka", shared_data / "kafka" / "dump-log", shared_data / "spark-checkpoints"]
