@@ -10,7 +10,7 @@ from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce, Scan
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersRecords, RowFilter
-from cklog.model.findings import Finding, InputUsed
+from cklog.model.findings import Effect, Finding, InputUsed
 from cklog.model.schemas import CHECKPOINTS
 
 WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field("_offset", pa.int64())])
@@ -40,7 +40,8 @@ def read_table(
     splits = tuple(parser.splits(table, reading.split_bytes, wanted))
     scan = Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
     scanned = engine.run(scan)
-    findings = [*parser.findings(table), *damage_findings(scanned.damage)]
+    effect: Effect = "data-lost" if table == "channels" else "older-line"  # messages choose no line
+    findings = [*parser.findings(table), *damage_findings(scanned.damage, effect)]
     return TableRead(scanned.table, findings, list(parser.inputs(table, dict(scanned.records))))
 
 

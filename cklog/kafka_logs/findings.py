@@ -5,6 +5,7 @@ The sentences say what the broker or a consumer will do, and what to do before i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, RangeCount, SegmentFile
@@ -150,7 +151,8 @@ def _indexes_without_segments(p: Partition) -> Iterator[Finding]:
 
 def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
     """Offsets between segments that no segment holds."""
-    gaps = tuple(gap for gap in p.gaps if not any(gap.start <= one.base < gap.end for one in _emptied(p)))
+    bases = [one.base for one in _emptied(p)]  # segments are sorted
+    gaps = tuple(gap for gap in p.gaps if bisect_left(bases, gap.start) == bisect_left(bases, gap.end))
     if not gaps:
         return
     first, gone = gaps[0], _gap_words(gaps)

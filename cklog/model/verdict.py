@@ -156,7 +156,7 @@ def _with_effects(run: RunAction, errors: Sequence[Finding]) -> RunAction:
         return replace(run, action=action)
     then = run.command or run.note or "restart"
     mind = f". Mind: {run.note}" if run.command and run.note else ""
-    note = f"mend what the errors name, or decide to live with what they tell; then {then}{mind}"
+    note = f"repair what the errors name, or accept what they cause; then {then}{mind}"
     return replace(run, action=action, command=None, note=note)
 
 
@@ -174,7 +174,8 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     mended = [_with_effects(run, errors) for run, errors in zip(runs, blocks, strict=True)]
     mended = [_without_command(run) if run.action == "undetermined" else run for run in mended]
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
-    if own and any(a.action != b.action for a, b in zip(mended, runs, strict=True)):
+    stopped = ("repair-first", "undetermined")
+    if own and any(a.action != b.action and a.action in stopped for a, b in zip(mended, runs, strict=True)):
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
     shown = tuple(replace(run, blocked_by=_named(errors)) for run, errors in zip(mended, blocks, strict=True))
     actions = [run.action for run in shown]

@@ -332,4 +332,4 @@ def _unreachable_checkpoints(history: History, number: int, gone: list[int], pla
         f"round {number} is complete, but the only copies of {first_few(names, _NAMED)} lie on failed nodes "
         f"({first_few(sorted(placement.failed), _NAMED)}): an older round is taken; bring their disks back to use it"
     )
-    return Finding("unreachable-checkpoint", "error", f"round {number}", message, effect="restart-fails")
+    return Finding("unreachable-checkpoint", "error", f"round {number}", message, effect="older-line")

@@ -354,13 +354,8 @@ def _is_data(path: str) -> bool:
     return bool(suffix_of(path)) or (is_segment(path) and in_topic and place not in ("state", "system"))
 
 
-_EFFECTS: dict[str, Effect] = {UNREAD: "unknown", "bad-manifest": "data-lost"}
-"""What errors do to a restart that hide no record."""
-
-
 def _finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:
     where = (Where(path, offset),)
-    effect = effect_of_error(
-        severity, "unknown" if id == UNREAD else "data-lost" if id == "bad-manifest" else "older-line"
-    )
+    hidden: Effect = "data-lost" if path.startswith("channels/") else "older-line"  # messages choose no line
+    effect = effect_of_error(severity, "unknown" if id in (UNREAD, "bad-manifest") else hidden)
     return Finding(id=id, severity=severity, subject=path, message=f"{path} {message}", where=where, effect=effect)

@@ -141,7 +141,7 @@ class _StoreFindings:
             self._more[id] = self._more.get(id, 0) + 1
             return
         places = () if where is None else (where,)
-        effect = effect_of_error(severity, "older-line")
+        effect = effect_of_error(severity, "unknown" if id == "bad-manifest" else "older-line")
         found.append(Finding(id, severity, f"{self._operator}/0", f"{self._operator}: {message}", places, effect))
 
     def add_parts(self, checkpoint: int, parts: dict[str, Value]) -> None:

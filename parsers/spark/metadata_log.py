@@ -239,7 +239,7 @@ def _checked_id(value: Any) -> str:
 
 def decode_files(data: bytes, numbers: Iterable[str] = ()) -> tuple[LoggedFile, ...]:
     """Decode a file of a file source's or file sink's log; `numbers` are members that each line has to have."""
-    return tuple(_logged_file(line, numbers) for line in _lines_after_version(data)[1])
+    return tuple(_logged_file(line, numbers) for line in _lines_after_version(data, newest=1)[1])
 
 
 def decode_source_files(data: bytes) -> tuple[LoggedFile, ...]:

@@ -88,7 +88,8 @@ def _folders_read(parser: OffersBatches, sources: Iterable[SourceRange]) -> set[
 
 def _entries_after(listing: LogListing, batch: int) -> tuple[str, ...]:
     """Return the files of a log for later batches."""
-    return tuple(entry.path for number, entry in sorted(listing.files.items()) if number > batch)
+    left = (f"{listing.folder}/.{n}.crc" for n in listing.orphans if n > batch)
+    return (*(entry.path for number, entry in sorted(listing.files.items()) if number > batch), *left)
 
 
 def _lost_without(parser: OffersBatches, folder: str, removed: tuple[str, ...]) -> int | None:

@@ -120,8 +120,8 @@ def _without_offsets(n: int, logs: MetadataLogs) -> str:
         )
     if n == o == 0:
         return (
-            f"The restart fails. To begin again, {_COPY} remove the folders offsets, commits and state: batch 0 is "
-            "then planned afresh, and a sink that is not idempotent may get part of it twice."
+            f"The restart fails. To start over, {_COPY} remove the folders offsets, commits and state, and from a file "
+            "sink's log batch 0 with its .crc: else the sink skips batch 0. Other sinks may get part of batch 0 twice."
         )
     if n == o:
         return f"The restart fails. Put it back from a backup{or_go_back(logs)}."
@@ -142,7 +142,7 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
     if not logs.asynchronous:
         yield from map(Fact, _gap_findings(logs.commit_log, logs.commits, newest))
     for n in logs.commit_log.orphans:
-        if n > newest:
+        if n > newest and (n >= logs.planned or logs.asynchronous):  # else a restart never writes this commit
             left = f"{folder}/.{n}.crc"
             message = (
                 f"{folder}/{n} is missing, only its checksum file is left: batch {n} was done. "

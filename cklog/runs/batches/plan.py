@@ -175,6 +175,7 @@ def plan_of(
     elif removed_to is not None:
         folders = _folders_of_batches(parser, everything, state)
         removed += itertools.chain.from_iterable(folders.values())
+    unjudged = "; ".join(filter(None, (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts))))
     restart = Restart(
         committed=logs.committed,
         planned=planned,
@@ -184,6 +185,7 @@ def plan_of(
         state_lost=bool(rolled_back),
         blocked=blocked,
         sink=sink.folder,
+        sink_loses=bool(sink.remove),
         tables=tables,
         asynchronous=logs.asynchronous,
         continuous=logs.continuous,
@@ -207,10 +209,10 @@ def plan_of(
         inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),
         rolled_back=rolled_back,
         stores=tuple(state.rows(judged.batch)),
-        unjudged="; ".join(filter(None, (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts)))),
+        unjudged=unjudged,
         lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
-        remove=() if stuck or logs.hidden else parser.with_checksums(removed),
-        remove_folders=() if stuck or logs.hidden else tuple(sorted(folders)),
+        remove=() if stuck or logs.hidden or unjudged else parser.with_checksums(removed),
+        remove_folders=() if stuck or logs.hidden or unjudged else tuple(sorted(folders)),
         removed_to=removed_to,
         state_bytes=judged.bytes,
         skips=any(fact.skips for fact in lasting),
@@ -296,6 +298,7 @@ def _later_files(everything: MetadataLogs, logs: MetadataLogs, state: StoredStat
     """Yield what goes when of all batches only those in `logs` stay: plans, commits and versions of state."""
     for log, newest in ((everything.offset_log, logs.planned), (everything.commit_log, logs.committed)):
         yield from (entry.path for number, entry in log.files.items() if number > newest)
+        yield from (f"{log.folder}/.{n}.crc" for n in log.orphans if n > newest)
     yield from state.later_files(logs.committed)
 
 

@@ -26,6 +26,7 @@ class Restart:
     state_lost : committed batches after the line are given up, because their state cannot be loaded
     blocked : going back to the line does not help before something else is mended
     sink : the folder of the file sink, None if it is not known
+    sink_loses : the repair removes entries of the file sink's log
     tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
     asynchronous : batches after those that are here may have run
     continuous : a continuous trigger wrote the newest plan
@@ -42,6 +43,7 @@ class Restart:
     state_lost: bool
     blocked: bool
     sink: str | None
+    sink_loses: bool = False
     tables: bool = False
     asynchronous: bool = False
     continuous: bool = False
@@ -96,7 +98,7 @@ class Restart:
             said.append(f"It does not run {which}, for which there is no commit.")
         if self.sink_has_planned is None and not self.tables:
             said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
-        elif self.sink_has_planned and self.fails:
+        elif self.sink_has_planned and self.sink_loses:
             said.append(f"The file sink's log loses batch {planned}, which is written again.")
         elif self.sink_has_planned:
             said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")

@@ -16,7 +16,7 @@ from cklog.inputs.partitions import Partition
 from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.group_commits import record_fates
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.findings import Finding, Where, effect_of_error
+from cklog.model.findings import Effect, Finding, Where, effect_of_error
 from cklog.model.question import Question
 from cklog.model.wording import agreeing, first_few
 from cklog.runs.connectors.judged import Judged, findings_of
@@ -70,7 +70,9 @@ class OffsetJudge:
         if self._logs is not None:
             cut = partition_findings(partitions, self._logs.layout.folders)
             findings += self._logs.layout.findings
-            findings += [replace(f, effect=effect_of_error(f.severity, "older-line")) for f in cut]
+            findings += [
+                replace(f, effect=effect_of_error(f.severity, _OF_OFFSETS.get(f.id, "older-line"))) for f in cut
+            ]
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
             findings += _empty_partitions(partitions)
@@ -236,3 +238,7 @@ def _empty_partitions(partitions: Iterable[Partition]) -> Iterator[Finding]:
             "over"
         )
         yield Finding("empty-offsets-partition", "info", topic, message, tuple(map(Where, places)))
+
+
+_OF_OFFSETS: Mapping[str, Effect] = {"unchecked-damage": "restart-fails"}
+"""What a flaw of the offsets topic does to workers, which read all of it when they start."""

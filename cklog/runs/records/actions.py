@@ -35,16 +35,11 @@ _NO_COMMAND = "start every subtask with its checkpoint of the line"
 def with_untouched(
     tables: OffersRecords, records: CheckpointRecords, line: Sequence[LineEntry], findings: Iterable[Finding]
 ) -> tuple[Finding, ...]:
-    """Return findings with damage that cannot touch the line as warnings, and that of messages as what loses these."""
+    """Return findings with damage that cannot touch the line as warnings."""
     known = _Places(tables, records, line)
-    found = []
-    for f in findings:
-        if f.severity == "error" and f.id in FLAWS and known.only_older(f):
-            f = f.as_warning()
-        elif f.effect == "older-line" and _is_of_messages(f):
-            f = replace(f, effect="data-lost")
-        found.append(f)
-    return tuple(found)
+    return tuple(
+        f.as_warning() if f.severity == "error" and f.id in FLAWS and known.only_older(f) else f for f in findings
+    )
 
 
 class _Places:
@@ -161,12 +156,6 @@ def _chosen(line: RecoveryLine, stored: Sequence[LineEntry]) -> str:
 
 def _label(entry: LineEntry) -> str:
     return entry.state if entry.checkpoint is None else str(entry.checkpoint)
-
-
-def _is_of_messages(finding: Finding) -> bool:
-    """Whether a finding speaks of message logs only, which decide what can be replayed and not where to restart."""
-    places = [place.path for place in finding.where] or [finding.subject]
-    return all(path.startswith("channels/") for path in places)
 
 
 def _is_emptied(finding: Finding, findings: Iterable[Finding]) -> bool:

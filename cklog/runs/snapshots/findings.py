@@ -152,7 +152,7 @@ def _lost_metadata(group: Candidates) -> Finding:
         "for them where the job wrote before anything starts over"
     )
     return Finding(
-        "no-metadata", "error", job, message, tuple(Where(name_of(j)) for j in group.snapshots[:3]), effect="older-line"
+        "no-metadata", "error", job, message, tuple(Where(name_of(j)) for j in group.snapshots[:3]), effect="unknown"
     )
 
 

@@ -207,5 +207,7 @@ def _history(parser: OffersSnapshots, survey: Survey, path: str) -> tuple[list[H
         rows.append({**row, "verdict": judged.verdict if judged is not None else "gone"})
         if row["state"] == "completed" and judged is not None and judged.verdict == "no-metadata":
             message = f"{name_of(judged)}: completed, says the log, and without metadata now: it was lost since"
-            findings.append(Finding("completed-without-metadata", "error", name_of(judged), message, effect="none"))
+            findings.append(
+                Finding("completed-without-metadata", "error", name_of(judged), message, effect="older-line")
+            )
     return rows, findings

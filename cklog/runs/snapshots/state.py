@@ -173,7 +173,7 @@ def _assignments(
                     subject=name,
                     message=message,
                     where=place,
-                    effect="restart-fails",
+                    effect="data-duplicated",
                 )
             )
     sources = {operator for operator, *_ in readers}

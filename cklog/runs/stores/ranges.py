@@ -219,7 +219,7 @@ def _fitted_quix(
             "refuses to start (InvalidStoreChangelogOffset). Delete the store's folder, so that it is restored"
         )
         found = Finding(
-            id="store-beyond-log", severity="error", subject=restore.changelog, message=told, effect="data-lost"
+            id="store-beyond-log", severity="error", subject=restore.changelog, message=told, effect="restart-fails"
         )
         return replace(restore, restore_from=start + 1, restore_to=log_end), [found]
     if start < log_start:

@@ -106,7 +106,8 @@ def flaw_of(root: Root, files: Sequence[FileEntry]) -> Flaw | None:
         return Flaw(current, 0, why) if copied else None
     log = root.read(manifest.path)
     found = check_record_log(lambda at, count: log[at : at + count], len(log))
-    if found is None or found.unknown:
+    reserved = found is not None and found.at > 0 and not any(log[found.at :])  # RocksDB stops there
+    if found is None or found.unknown or reserved:
         return None
     then = "RocksDB refuses to open the store, or opens it without its newest records"
     return Flaw(manifest.path, found.at, f"{found.why}. {then}")

@@ -90,7 +90,7 @@ def test_a_damaged_job_json_is_one_finding_and_no_older_line(sample: str, kept: 
     code, after = answered("recovery-line", run)
     assert found(after, "bad-manifest") == [("error", "job.json")]
     assert not found(after, "unknown-subtasks"), "no record is lost"
-    assert (code, after["result"]["action"]) == (3, "repair-first")
+    assert (code, after["result"]["action"]) == (5, "undetermined")
     assert after["result"]["line"] == before["result"]["line"]
 
 
@@ -221,3 +221,33 @@ def test_a_schema_of_spark_state_with_another_checksum_may_stop_a_restart(
     [error] = [f for f in answer["findings"] if f["severity"] == "error"]
     assert (error["id"], error["effect"]) == ("checksum-mismatch", "unknown")
     assert (code, answer["result"]["action"]) == (5, "undetermined")
+
+
+def test_going_back_removes_checksum_files_that_were_left_behind(tmp_path: Path) -> None:
+    """One that stays stops the query when it writes that plan again."""
+    run = copy_of("spark-wordcount", tmp_path)
+    (run / "ck" / "offsets" / "6").unlink()
+    _, answer = answered("recovery-line", run, "--at", "query/0=3")
+    assert "ck/offsets/.6.crc" in answer["result"]["details"]["remove"]
+
+
+@pytest.mark.parametrize("log", ["out/_spark_metadata", "ck/sources/0"])
+def test_a_log_of_files_of_another_version_is_not_read(log: str, tmp_path: Path) -> None:
+    run = copy_of("spark-wordcount", tmp_path)
+    newest = max((p for p in (run / log).iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
+    newest.write_bytes(newest.read_bytes().replace(b"v1", b"v2", 1))
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    code, answer = answered("recovery-line", run)
+    assert found(answer, "unknown-version")
+    assert (code, answer["result"]["action"]) == (5, "undetermined")
+
+
+def test_damaged_messages_lose_data_and_choose_no_line(tmp_path: Path) -> None:
+    run = copy_of("uncoordinated-join", tmp_path)
+    (file,) = (run / "channels").glob("orders.jsonl")
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2] + b"?" * 200 + data[len(data) // 2 + 200 :])
+    for command in ("recovery-line", "inspect"):
+        _, answer = answered(command, run)
+        effects = {f["effect"] for f in answer["findings"] if f["subject"].startswith("channels/")}
+        assert effects <= {"data-lost", "none"}, command

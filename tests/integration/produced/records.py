@@ -89,7 +89,7 @@ def _(folder: Path) -> Asked:
     return "recovery-line", run
 
 
-@produces("bad-manifest", exit=3)
+@produces("bad-manifest", exit=5)
 def _(folder: Path) -> Asked:
     put(folder / "job.json", "{")
     return "recovery-line", checkpoints(folder, *pair(1, 1))

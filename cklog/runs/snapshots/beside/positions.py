@@ -91,4 +91,4 @@ def _finding(one: _Resumes, subject: str, held: Retained) -> Finding:
         f"{subject} resumes at {at}, which the database no longer has: {held.because}. A restored job fails at this "
         "source and restarts in a loop. Restore the database's log, or start the source with a new snapshot"
     )
-    return Finding("position-gone", "error", subject, message, where, effect="data-lost")
+    return Finding("position-gone", "error", subject, message, where, effect="restart-fails")

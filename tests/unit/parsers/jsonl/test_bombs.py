@@ -70,7 +70,7 @@ MANIFEST = b'{"operators":[{"name":"a","parallelism":%s}],"x":%s}'
     ("manifest", "code", "why"),
     [
         (MANIFEST % (b"1", VALUES["many"][0]), 65, "cklog: job.json: the number of values in the JSON is over"),
-        (MANIFEST % (b"1", b"[" * 100_000), 3, "error [bad-manifest] job.json"),
+        (MANIFEST % (b"1", b"[" * 100_000), 5, "error [bad-manifest] job.json"),
         (MANIFEST % (b"99999", b"0"), 65, "cklog: job.json: the number of subtasks is over the budget of 65536"),
     ],
 )

@@ -84,3 +84,11 @@ def test_a_segment_of_a_windowed_store_is_looked_at_too(tmp_path: Path) -> None:
     assert cklog("recovery-line", tmp_path).code == 0
     zeroed(segment / "CURRENT")
     assert cklog("recovery-line", tmp_path).code == 3
+
+
+def test_space_that_was_reserved_at_the_end_of_a_manifest_is_no_damage(tmp_path: Path) -> None:
+    database = run_with_store(tmp_path)
+    (manifest,) = database.glob("MANIFEST*")
+    manifest.write_bytes(manifest.read_bytes() + bytes(64))
+    assert cklog("recovery-line", tmp_path).code == 0
+    assert opens(database)
