@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import crc32c
 import xxhash
 
 from cklog.budgets import over
@@ -31,6 +30,8 @@ def masked_crc32c(data: bytes) -> int:
     >>> f"{masked_crc32c(b'foo'):08x}"
     'febe8a61'
     """
+    import crc32c  # slow to import, and most tables have checksums of another type
+
     crc = int(crc32c.crc32c(data))
     return ((crc >> 15 | crc << 17) + _CRC_DELTA) & _MASK
 

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -103,6 +102,8 @@ def strict_json(line: bytes, required: bool = False, known: Collection[str] = ()
 
 
 def _verify_checksum(line: bytes) -> None:
+    import crc32c  # slow to import, and most lines have no checksum
+
     at = _CHECKSUM.search(line)
     if at is None:
         raise NotARecord("crc32c is not the last member, or not 8 hex digits")

@@ -13,8 +13,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import crc32c
-
 from cklog.budgets import check_json
 from cklog.model.values import is_integer
 from cklog.parsers.codecs import hadoop_crc
@@ -112,6 +110,8 @@ def _verify_engine_sum(root: Root, entry: FileEntry, own: FileEntry) -> bool:
 
 
 def _crc32c(chunks: Iterable[bytes]) -> int:
+    import crc32c  # slow to import, and most checkpoints have no checksum of this kind
+
     value = 0
     for chunk in chunks:
         value = crc32c.crc32c(chunk, value)
