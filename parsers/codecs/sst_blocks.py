@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from cklog.budgets import inflated_of, over
+from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
 
 TRAILER_BYTES = 5
 """Behind every block: how it is compressed, and its checksum."""
@@ -98,14 +100,8 @@ def decode_varint(data: bytes, i: int, at: int) -> tuple[int, int]:
     """Decode an unsigned number of at most 64 bits, seven to a byte and in no more bytes than it needs; and its end."""
     if i < len(data) and data[i] < 128:  # most are
         return data[i], i + 1
-    value = shift = 0
-    while i < len(data) and shift < 64:
-        byte = data[i]
-        i += 1
-        value |= (byte & 127) << shift
-        if byte < 128 and (byte or not shift):
-            return value, i
-        if not byte:
-            break
-        shift += 7
+    with suppress(BadVarint):
+        value, end = unsigned_varint(data, i, 64)
+        if data[end - 1]:
+            return value, end
     raise SstFlaw(at, "a number that does not end")

@@ -29,6 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.layouts import Cells, FoundElement, expect_version, read_magic, read_versioned
 
@@ -129,18 +130,18 @@ def read_text(cursor: Cursor) -> str:
     length = _read_sevens(cursor) - 1
     if not 0 <= length <= cursor.end - cursor.at:
         raise Malformed(at, f"a string of {length} characters where {cursor.end - cursor.at} bytes are left")
-    return "".join(chr(_read_sevens(cursor, 0xFFFF)) for _ in range(length))
+    return "".join(chr(_read_sevens(cursor, 16)) for _ in range(length))
 
 
-def _read_sevens(cursor: Cursor, most: int = (1 << 31) - 1) -> int:
+def _read_sevens(cursor: Cursor, bits: int = 31) -> int:
     """Read a number of seven bits a byte, the lowest first; each but the last has its top bit set."""
-    at, found = cursor.at, 0
-    for shift in range(0, 35, 7):
-        byte = cursor.u8("a number")
-        found |= (byte & 0x7F) << shift
-        if byte < 0x80 and found <= most:
-            return found
-    raise Malformed(at, "a number without an end")
+    at = cursor.at
+    try:
+        found, size = unsigned_varint(cursor.data[at : min(at + 5, cursor.end)], 0, bits)
+    except BadVarint as reason:
+        raise Malformed(at, str(reason)) from None
+    cursor.skip(size, "a number")
+    return found
 
 
 def _read_writer(cursor: Cursor) -> Cells:
