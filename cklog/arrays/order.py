@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pyarrow as pa
 
@@ -64,6 +62,8 @@ def taken(table: pa.Table, rows: Ints) -> pa.Table:
 
     if len(rows) < _FEW_ROWS:
         return pa.table([*map(column, table.schema)], names=table.column_names)
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and little work needs no threads
+
     with ThreadPoolExecutor(pa.cpu_count()) as pool:  # random access waits for memory, and lets go of the lock
         columns = list(pool.map(column, table.schema))
     return pa.table(columns, names=table.column_names)

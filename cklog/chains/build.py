@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.columns import codes, holds, integers, true_rows
+from cklog.arrays.columns import arrow_integers, codes, holds, integers, true_rows
 from cklog.arrays.types import Ints, Mask
 from cklog.chains.flaws import PieceRows, bad_parents, bad_sizes, conflicts
 from cklog.model.findings import Finding
@@ -54,8 +54,7 @@ def ranks(values: Ints) -> tuple[Ints, Ints]:
     >>> [found.tolist() for found in ranks(np.array([70, 7, 70]))]
     [[1, 0, 1], [7, 70]]
     """
-    plain = pa.py_buffer(np.ascontiguousarray(values))  # pa.array would import numpy.ma, which is slow
-    encoded = pa.Array.from_buffers(pa.int64(), len(values), [None, plain]).dictionary_encode()
+    encoded = arrow_integers(np.ascontiguousarray(values)).dictionary_encode()  # pa.array imports numpy.ma: it is slow
     distinct = encoded.dictionary.to_numpy()
     order = np.argsort(distinct)
     place = np.empty(len(order), np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pyarrow as pa
@@ -90,6 +89,8 @@ def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[_Done]:
     def run(splits: tuple[Split, ...]) -> tuple[list[pa.RecordBatch], DamageTally]:
         with working_on(told):
             return run_splits(scan, splits)
+
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and little work needs no threads
 
     with ThreadPoolExecutor(threads_used) as threads:
         try:

@@ -30,7 +30,7 @@ def open_file(uri: str, listed: int | None = None) -> Any:
     CutSince : it has fewer now
     OSError : it cannot be opened
     """
-    file = _opened(uri)
+    file = _opened(uri, listed)
     if listed is None or (size := int(file.size())) == listed:
         return file
     if size > listed:
@@ -72,7 +72,7 @@ class Beginning(io.RawIOBase):
         super().close()
 
 
-def _opened(uri: str) -> Any:
+def _opened(uri: str, listed: int | None = None) -> Any:
     count_file()
     if not is_local(uri):
         found = located(uri)
@@ -83,6 +83,8 @@ def _opened(uri: str) -> Any:
         return pa.PythonFile(os.fdopen(handle, "rb"), mode="r")  # whoever opens it closes it
     try:
         about = os.fstat(handle)
+        if about.st_size == listed and listed <= _READ_AT_ONCE:
+            return pa.BufferReader(_read_bytes(handle, listed))
         size, why = size_before_holes(f"/proc/self/fd/{handle}", about)
         if why:
             raise HasHoles(path, why)
@@ -93,6 +95,18 @@ def _opened(uri: str) -> Any:
 
 
 _BY_DESCRIPTOR = os.path.isdir("/proc/self/fd")
+
+_READ_AT_ONCE = 64 << 10
+"""Bytes of a file, as large as it was listed, that is read when it is opened: to open it by name for Arrow costs more.
+Of another size it is not: who seeks behind the end of a file reads nothing there, and behind that of a buffer fails."""
+
+
+def _read_bytes(handle: int, size: int) -> bytes:
+    """Return the first `size` bytes, or all where there are fewer."""
+    found = os.read(handle, size)
+    while len(found) < size and (more := os.read(handle, size - len(found))):
+        found += more
+    return found
 
 
 def file_system(path: str) -> tuple[Any, str]:

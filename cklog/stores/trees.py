@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import bisect
 import operator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """A file below the root: its relative path and its size in bytes."""
 
     path: str
@@ -26,7 +24,7 @@ class Tree(NamedTuple):
 def moved_below(tree: Tree, folder: str) -> Tree:
     """Return what of a tree lies below a folder, by paths relative to that."""
     found, cut = part_below(tree, folder), len(folder.rstrip("/")) + 1
-    files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in found.files)
+    files = tuple(FileEntry(path[cut:], size) for path, size in found.files)
     return Tree(files, tuple(path[cut:] for path in found.folders))
 
 

@@ -7,7 +7,6 @@ import select
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from cklog.isolation import DEVNULL, PIPE, own_import_path, start_python
@@ -50,6 +49,8 @@ def ask_here(jobs: Sequence[Job], how: HowToAsk) -> list[ScannedRun]:
         if processes < 2 or not sys.executable:
             return [row for job in jobs for row in _asked_here(job, how, told)]
         waiting = _Waiting(jobs)
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and few runs need no processes
+
         with ThreadPoolExecutor(processes) as threads:
             parts = [threads.submit(_ask_by_process, waiting, how, told) for _ in range(processes)]
             try:

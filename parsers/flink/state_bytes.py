@@ -18,7 +18,6 @@ read its options when it is opened: no restore fails for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from cklog.arrow_errors import ARROW_ERRORS
@@ -76,6 +75,8 @@ def _check_parts(
 ) -> list[ContentCheck]:
     """Check stretches of files, several parts of them side by side."""
     found: list[ContentCheck] = []
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and most checkpoints need no second part
+
     with ThreadPoolExecutor(_READERS) as readers:
         for some in readers.map(lambda part: [check_state(uris[i], stretches[i], thorough) for i in part], parts):
             found += some

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,16 +26,28 @@ class SnapshotHead(NamedTuple):
 
 
 def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
-    """Return the rows of one kind of entry."""
-    return _as_dicts(table, np.flatnonzero(holds(table["entry"], entry)))
+    """Return the rows of one kind of entry; the next question about the same table gets the same ones."""
+    global _last
+    of, kept = _last
+    if of() is not table:
+        _last = of, kept = weakref.ref(table), {}
+    if entry not in kept:
+        kept[entry] = _as_dicts(table, np.flatnonzero(holds(table["entry"], entry)))
+    return kept[entry]
+
+
+_last: tuple[Callable[[], pa.Table | None], dict[str, list[dict[str, Any]]]] = (lambda: None, {})
+"""The table that was asked about last, and the rows of each kind that were asked for."""
 
 
 def _as_dicts(table: pa.Table, rows: Ints) -> list[dict[str, Any]]:
     if not len(rows):
         return []
-    names = [name for name in table.column_names if table[name].null_count < len(table)]  # the others need no taking
     nothing: dict[str, Any] = dict.fromkeys(table.column_names)
-    return [nothing | row for row in table.select(names).take(rows).to_pylist()]
+    together = rows[-1] - rows[0] == len(rows) - 1  # as the rows of one kind are most often: they need no gathering
+    part = table.slice(rows[0], len(rows)) if together else table
+    found = part.select([name for name in nothing if part[name].null_count < len(part)])  # the others need no reading
+    return [nothing | row for row in (found if together else found.take(rows)).to_pylist()]
 
 
 def heads_of(table: pa.Table, folders: Sequence[tuple[str, int, int]]) -> dict[str, SnapshotHead]:
