@@ -1,9 +1,12 @@
 """CheckMate's tables beside cklog's simulation of them: `python benchmarks/fidelity_checkmate.py [TABLE …]`.
 
-TABLE is one of `2`, `3`, `4`, `12` (a figure) and `load` (how busy the hot worker of Figure 12 is); all of them without
-one. Prints rows of Markdown: the paper's number, cklog's, and how far they are apart. `docs/checkmate.md` shows them,
-and `tests/property/simulate/test_checkmate_figures.py` holds them. Nothing here or in the simulator is fitted to a
-table, but for the column of Table II that says so.
+TABLE is one of `2`, `3`, `4`, `8` and `12` (figures), `rounds` (Table III with other moments of the first round),
+`failure` (the moment of the failure that Table IV implies) and `load` (how busy the hot worker of Figure 12 is); all of
+them without one. Prints rows of Markdown: the paper's number, cklog's, and how far they are apart. `docs/checkmate.md`
+shows them, and `tests/property/simulate/test_checkmate_figures.py` tests them.
+
+Fitted or chosen after a look at the results: a column of Table II, which says so; the moment of the first coordinated
+round (Table III); the moment of the failure (Table IV); and the reading of orders in turn (Figure 12).
 """
 
 from __future__ import annotations
@@ -161,20 +164,71 @@ def feedback(figures: Figures) -> int:
     return sum(edge.messages for edge in figures.edges if (edge.sender, edge.receiver) == ("project", "join"))
 
 
-def table_4_row(workers: int, protocol: str, rate: float, keeps_sources: bool, seeds: int = 5) -> str:
-    """Return a row of Table IV, the means over seeds: what comes back, rolled past exactly, useless, by its rule."""
+def table_4_row(workers: int, protocol: str, rate: float, keeps_sources: bool, failure_s: float = 48.0) -> str:
+    """Return a row of Table IV, the means of five seeds: what comes back, rolled past exactly, useless, by its rule."""
     query = replace(CYCLIC, keeps_sources=keeps_sources)
-    found = [run(query, protocol, workers, seed, rate) for seed in range(1, seeds + 1)]
+    found = [run(query, protocol, workers, seed, rate, failure_s=failure_s) for seed in range(1, 6)]
     counts = (percent, percent_useless, percent_between)
     shares = [f"{np.mean([share(figures) for figures in found]):.1f}%" for share in counts]
     join = "keeps sources" if keeps_sources else "as published"
-    cells = (f"{np.mean([feedback(figures) for figures in found]):.0f}", *shares)
-    return (
-        f"| {workers} | {protocol} | {join} | {rate:g} | {CYCLIC_INVALID[protocol][workers]}% | {' | '.join(cells)} |"
-    )
+    means = " | ".join((f"{np.mean([feedback(figures) for figures in found]):.0f}", *shares))
+    setting = f"{workers} | {protocol} | {join} | {rate:g} | {failure_s:g} s"
+    return f"| {setting} | {CYCLIC_INVALID[protocol][workers]}% | {means} |"
 
 
-# --- Figure 12
+# --- What was chosen after a look at Tables III and IV
+
+FIRST_ROUNDS_S = (5.0, 10.0)
+
+
+def rounds_row(query: str, workers: int = 10) -> str:
+    """Return a row with the paper's total of COOR, and the simulation's for each moment of the first round."""
+    totals = [
+        run(replace(NEXMARK[query], first_round_s=first), "coor", workers).checkpoints for first in FIRST_ROUNDS_S
+    ]
+    chosen = f"{NEXMARK[query].first_round_s:g} s"
+    return f"| {query.upper()} | {TOTALS[query]['coor'][workers]} | {' | '.join(map(str, totals))} | {chosen} |"
+
+
+def checkpoints_implied(workers: int, share: float) -> float:
+    """Return how many checkpoints each instance had if `share` percent of all are invalid by the testbed's rule.
+
+    By that rule only operators that take from other workers go back, on every worker but the one whose newest
+    checkpoint is the oldest, and by one checkpoint each.
+    """
+    shuffled = {operator.to for operator in CYCLIC.operators if operator.shuffled}
+    invalid = len(shuffled) * (workers - 1)
+    return invalid / (share / 100) / (len(CYCLIC.operators) * workers)
+
+
+def failure_rows(interval_s: float = 5.0) -> Iterator[str]:
+    """Yield a row for each cell of Table IV: checkpoints per instance, from their rounding, and the failure's moment.
+
+    The last row has the mean, and how many an instance has until either reading of the paper's "48th second".
+    """
+    implied = []
+    for protocol, cells in CYCLIC_INVALID.items():
+        for workers, share in cells.items():
+            implied.append(checkpoints_implied(workers, share))
+            least, most = (checkpoints_implied(workers, share + by) for by in (0.05, -0.05))
+            bounds = f"{implied[-1]:.1f} | {least:.1f} to {most:.1f}"
+            yield f"| {workers} | {protocol} | {share}% | {bounds} | {implied[-1] * interval_s:.0f} s |"
+    mean = float(np.mean(implied))
+    readings = ", ".join(f"{at / interval_s:.1f} at {at:g} s" for at in FAILURES_S)
+    yield f"| mean | | | {mean:.1f} | {readings} | {mean * interval_s:.0f} s |"
+
+
+FAILURES_S = (48.0, 78.0)
+"""The "48th second" of the cyclic query's run (section VII), from the deployment or from the end of the warm-up."""
+
+
+# --- Figures 8 and 12
+
+
+def figure_8_row(query: str, workers: int = 10) -> str:
+    """Return a row of Figure 8: mean time of a checkpoint under UNC and of a round under COOR, and their ratio."""
+    unc, coor = (run(NEXMARK[query], protocol, workers).checkpointing_ms or 0.0 for protocol in ("unc", "coor"))
+    return f"| {query.upper()} | {workers} | {unc:.1f} | {coor:.1f} | {coor / unc:.0f} |"
 
 
 def hot_worker_load(query: str, hot: float, load: float, workers: int = 10) -> float:
@@ -202,6 +256,16 @@ def figure_12_row(query: str, load: float, protocol: str, orders_first: bool = F
     return f"| {query.upper()} | {load:.0%} | {protocol} | {' | '.join(times)} |"
 
 
+def figure_12_times(query: str, orders_first: bool) -> str:
+    """Return how many times as long a round and the median latency are at 80% load with 10% of hot items."""
+    even, skewed = (
+        run(NEXMARK[query], "coor", 10, hot=hot, failure_s=90.0, orders_first=orders_first) for hot in (0.0, 0.1)
+    )
+    rounds = (skewed.checkpointing_ms or 0.0) / (even.checkpointing_ms or 1.0)
+    latency = (skewed.latency_p50_ms or 0.0) / (even.latency_p50_ms or 1.0)
+    return f"| {query.upper()} | {'first' if orders_first else 'in turn'} | {rounds:.0f} | {latency:.1f} |"
+
+
 def hot_load_row(query: str, load: float) -> str:
     """Return a row with the load of the hot item's worker for 0 to 30 % of hot items."""
     return f"| {query.upper()} | {load:.0%} | {' | '.join(f'{hot_worker_load(query, hot, load):.0%}' for hot in HOT)} |"
@@ -216,15 +280,24 @@ def rows(table: str, sizes: tuple[int, ...]) -> Iterator[str]:
         yield from (table_2_rest(workers) for workers in sizes)
     elif table == "3":
         yield from (table_3_row(q, workers, p) for workers in sizes for q in NEXMARK for p in PROTOCOLS)
+    elif table == "rounds":
+        yield from (rounds_row(query) for query in NEXMARK)
+    elif table == "failure":
+        yield from failure_rows()
+    elif table == "8":
+        yield from (figure_8_row(query) for query in ("q3", "q8", "q12"))
     elif table == "4":
         for keeps_sources in (True, False):
             for rate in (5.0, 20.0, 80.0):
                 for workers in (5, 10):
                     yield from (table_4_row(workers, p, rate, keeps_sources) for p in CYCLIC_INVALID)
+        yield from (table_4_row(workers, p, 20.0, True, 78.0) for workers in (5, 10) for p in CYCLIC_INVALID)
     elif table == "12":
         yield from (figure_12_row(q, load, p) for load in (0.5, 0.8) for q in ("q3", "q8", "q12") for p in PROTOCOLS)
         yield "With --orders-first:"
         yield from (figure_12_row(q, load, "coor", True) for load in (0.5, 0.8) for q in ("q3", "q8", "q12"))
+        yield "80% load, from 0 to 10% of hot items, by when orders are taken: a round and the median latency, times"
+        yield from (figure_12_times(q, first) for first in (False, True) for q in ("q3", "q8", "q12"))
     elif table == "load":
         yield from (hot_load_row(q, load) for load in (0.5, 0.8) for q in ("q3", "q8", "q12"))
 
@@ -235,8 +308,8 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--workers", type=int, choices=(10, 50), help="one size of cluster (Tables II and III)")
     asked = parser.parse_args()
-    for table in asked.tables or ("2", "3", "4", "12", "load"):
-        print(f"{'Figure' if table in ('12', 'load') else 'Table'} {table}", flush=True)
+    for table in asked.tables or ("2", "3", "rounds", "failure", "4", "8", "12", "load"):
+        print(f"{'Figure' if table in ('8', '12', 'load') else 'Table'} {table}", flush=True)
         for row in rows(table, (asked.workers,) if asked.workers else (10, 50)):
             print(row, flush=True)
 

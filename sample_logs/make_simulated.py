@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path("sample_logs")
-CYCLIC = "simulate cyclic {} --workers 4 --rate 20 --load 0.2 --no-channels --encoding jsonl.gz"
+CYCLIC = "simulate cyclic {} --workers 4 --rate 20 --load 0.2 --failure-at 78 --no-channels --encoding jsonl.gz"
 SAMPLES = {
     "reachability-uncoordinated": f"{CYCLIC} --protocol unc",
     "reachability-cic": f"{CYCLIC} --protocol cic-hmnr",

@@ -2,7 +2,8 @@
 
 Each failure is a burst of its own (`cklog.rounds.burst`): the nodes are gone, with what lay on their disks. Beside the
 domains stands how often such a failure comes in a year, by the model of Meteor Shower's Table I for a data center like
-Google's (its section II-B1): node failures of all causes, and whole racks that are cut off at once.
+Google's (its section II-B1): node failures of all causes, and whole racks that are cut off at once. The latter are
+part of the former.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ AFN100 = {"network": 300.0, "environment": 125.0, "ooops": 100.0, "disk": 5.15, 
 """Node failures in a year of a hundred nodes, by cause: Table I, Google's data center, the middle of its ranges."""
 
 RACK_FAILURES, RACKS = 20, 30
-"""In a year, whole racks that are disconnected at once, of so many: section II-B1."""
+"""In a year, whole racks that are disconnected at once, of so many: section II-B1. `AFN100` has them as failures of
+their nodes, among those of the network."""
 
 
 @dataclass(frozen=True, slots=True)

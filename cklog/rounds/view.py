@@ -220,8 +220,8 @@ def sweep_view(answer: Answer[SweepAnswer]) -> View:
     notes = [_lost_with(row) for row in found.domains if row.unreachable][:_SHOWN]
     if found.per_year is not None:
         notes.append(
-            f"by Meteor Shower's Table I and section II-B1, {found.per_year:,.2g} such failures in a year; the paper "
-            "puts 10% of node failures down to bursts, and of its own network failures all are"
+            f"Meteor Shower's Table I and section II-B1 imply {found.per_year:,.2g} such failures a year; the failures "
+            "of a rack are among those of its nodes, so the rates of --sweep node and --sweep rack do not add up"
         )
     note = (
         "lost: complete rounds that went with it; moved: subtasks that restart elsewhere; "

@@ -59,9 +59,9 @@ class JobOptions:
     orders_first: Annotated[
         bool, typer.Option("--orders-first", help="coor: sources checkpoint before they read what came earlier.")
     ] = False
-    failure_at: Annotated[
-        float | None, typer.Option("--failure-at", metavar="S", help="The end of the run (48; cyclic: 78).")
-    ] = None
+    failure_at: Annotated[float | None, typer.Option("--failure-at", metavar="S", help="The end of the run (48).")] = (
+        None
+    )
     delay: Annotated[float, typer.Option("--delay", metavar="MS", help="Of the network.")] = 1.0
     jitter: Annotated[float, typer.Option("--jitter", metavar="MS", help="At most so much more delay.")] = 1.0
     snapshot: Annotated[float, typer.Option("--snapshot", metavar="MS", help="Time that a checkpoint takes.")] = 1.0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import shlex
+import sys
 
 import pytest
 
@@ -17,13 +19,16 @@ QUOTED = dict.fromkeys(quote for row in ROWS for quote in re.findall(r"`([^`]*)`
 OPEN = ("PATH", "FOLDER", "…")
 """A command with one of these stands for many."""
 
-HELD = ("cklog simulate cec --paper",)
-"""Takes minutes, and is held by tests/property/simulate already."""
+ELSEWHERE = ("cklog simulate cec --paper",)
+"""Takes minutes, and is tested by tests/property/simulate already."""
 
 COMPLETE = [
     quote
     for quote in QUOTED
-    if quote.startswith("cklog ") and " " in quote[6:] and quote not in HELD and not any(word in quote for word in OPEN)
+    if quote.startswith("cklog ")
+    and " " in quote[6:]
+    and quote not in ELSEWHERE
+    and not any(word in quote for word in OPEN)
 ]
 ANSWERED = (0, 3, 4, 5)
 """Exits of docs/json.md with an answer."""
@@ -69,6 +74,26 @@ SAYS = (
         "0.676 s, more",
     ),
     ("cklog chain sample_logs/patent-store --operator figure --state data3", "in Checkpoint 2", " 3       2   base "),
+    (
+        "cklog simulate odysseus --no-log --recovery gap --period 1",
+        "gap: 90000 missing, 59999 wrong",
+        "     90000   59999         0\n",
+    ),
+    (
+        "cklog simulate odysseus --no-log --recovery gap",
+        "9,000 missing, 5,999 wrong",
+        "      9000    5999         0\n",
+    ),
+    (
+        "cklog simulate odysseus --no-log --recovery rollback",
+        "3,000 doubled",
+        "         0       0      3000\n",
+    ),
+    (
+        "cklog simulate nexmark --no-log --query q3 --protocol coor --hot-items 10 --orders-first --failure-at 90",
+        "26 ms, for 24 ms without hot items",
+        "latency, median                                 25.75",
+    ),
 )
 """What a row says, and where the command's output has it."""
 
@@ -81,6 +106,94 @@ def test_what_a_row_says_is_what_its_command_prints(
     assert [row for row in ROWS if said in row and (f"`{command}`" in row or "--sweep" in command)]
     ended = cklog(*shlex.split(command)[1:])
     assert shown in ended.out + ended.err
+
+
+FIGURES_SAY = (
+    ("fidelity_checkmate", "rounds", "240 400 360 240 … | the same; 270 450 360 270", "| Q1 | 240 | 270 | 240 |"),
+    ("fidelity_checkmate", "rounds", "240 400 320 240 at 10 s", "| Q8 | 360 | 360 | 320 |"),
+    ("fidelity_checkmate", "failure", "9.5, 10.7, 7.8 and 9.4", "| 5 | unc | 1.4% | 9.5 |"),
+    ("fidelity_checkmate", "failure", "9.5, 10.7, 7.8 and 9.4", "| 10 | unc | 1.4% | 10.7 |"),
+    ("fidelity_checkmate", "failure", "9.5, 10.7, 7.8 and 9.4", "| 5 | cic-hmnr | 1.7% | 7.8 |"),
+    ("fidelity_checkmate", "failure", "9.5, 10.7, 7.8 and 9.4", "| 10 | cic-hmnr | 1.6% | 9.4 |"),
+    ("fidelity_checkmate", "failure", "at 78 s there would be 15.6", "15.6 at 78 s"),
+    ("fidelity_checkmate", "8", "28, 23 and 22 times", "| 28 |"),
+    ("fidelity_checkmate", "8", "28, 23 and 22 times", "| 23 |"),
+    ("fidelity_checkmate", "8", "28, 23 and 22 times", "| 22 |"),
+    ("fidelity_checkmate", "load", "111 to 128% of its time", "| Q3 | 80% | 80% | 111% |"),
+    ("fidelity_checkmate", "load", "111 to 128% of its time", "| Q12 | 80% | 80% | 128% |"),
+    ("fidelity_meteor", "table1", "7640, 318", " 318 |"),
+    (
+        "fidelity_meteor",
+        "table1",
+        "5.3 failures of a node a year",
+        "| failures of a node in a year, middle of the ranges | | 5.3 |",
+    ),
+    ("fidelity_meteor", "table1", "0.67 of a rack", "| among them, failures of its rack | | 0.67 |"),
+    ("fidelity_meteor", "bytes", "100% = 1 − 0 / 150 MB", "| TMI, period 600 s | 100% | 100% | 100% |"),
+    ("fidelity_meteor", "bytes", "57% with three", "| TMI, period 200 s | 100% | 100% | 57% |"),
+    (
+        "fidelity_meteor",
+        "bytes",
+        "80% = 1 − 200 / 1000 MB; by the method 82%",
+        "| SignalGuru, period 200 s | 80% | 80% | 82% |",
+    ),
+    ("fidelity_meteor", "bytes", "| about 50% | 75% |", "| BCP, period 200 s | 50% | 75% |"),
+    (
+        "fidelity_odysseus",
+        "marks",
+        "wrong results are then called trustworthy",
+        "wrong | trustworthy | untrustworthy |",
+    ),
+)
+"""Script, its part, what a row says, and where the part's output has it."""
+
+SLOW_FIGURES_SAY = (
+    (
+        "fidelity_checkmate",
+        "4",
+        "1.4 to 1.5%; 0.8 to 0.9%",
+        "| 5 | unc | keeps sources | 20 | 48 s | 1.4% | 366 | 47.0%",
+    ),
+    ("fidelity_checkmate", "4", "64.2% rolled past", "| 725 | 64.2% | 43.9% | 1.5% |"),
+    (
+        "fidelity_checkmate",
+        "4",
+        "1.4 to 1.5%; 0.8 to 0.9%",
+        "| 10 | cic-hmnr | keeps sources | 20 | 78 s | 1.6% | 1185 |",
+    ),
+    ("fidelity_checkmate", "12", "120 to 282 times", "| Q12 | in turn | 282 | 256.2 |"),
+    ("fidelity_checkmate", "12", "108 to 256 times", "| Q3 | in turn | 120 | 108.1 |"),
+    ("fidelity_checkmate", "12", "1.0 to 1.1 times if orders come first", "| Q3 | first | 117 | 1.1 |"),
+)
+"""The same, of parts that take minutes."""
+
+
+@pytest.mark.parametrize(
+    ("script", "part", "said", "shown"),
+    [*FIGURES_SAY, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_FIGURES_SAY)],
+)
+def test_what_a_row_says_is_what_its_script_prints(
+    script: str, part: str, said: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [row for row in ROWS if said in row and f"`figures {part}`" in row]
+    monkeypatch.setattr(sys, "argv", [script, part])
+    importlib.import_module(f"benchmarks.{script}").main()
+    assert shown in capsys.readouterr().out
+
+
+def test_every_status_is_defined_on_the_page() -> None:
+    """The first word or two of a status; rows that compare with no number have none."""
+    page = (REPOSITORY / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    defined = re.findall(r"(?m)^\| (\w[\w ]*) \|", page.split("## ")[0])[1:]
+    assert len(defined) == 7
+    column = None
+    for page in PAGES:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+            if not cells or "status" in cells:
+                column = cells.index("status") if "status" in cells[1:] else None
+            elif column is not None and cells[column] not in ("", "below") and set(cells[column]) != {"-"}:
+                assert cells[column].startswith(tuple(defined)), line
 
 
 @pytest.mark.parametrize("quote", [quote for quote in QUOTED if quote.startswith("python ")])
@@ -99,7 +212,7 @@ def parts_of(script: str) -> set[str]:
 def test_each_part_of_figures_is_one_of_its_script() -> None:
     """Under each heading `figures` is the script that is named below it."""
     found = 0
-    for section in (REPOSITORY / "docs" / "fidelity.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+    for section in "".join(page.read_text(encoding="utf-8") for page in PAGES).split("\n## ")[1:]:
         script = re.search(r"`figures` is `python ([\w/.]+)`", section)
         if not script:
             continue

@@ -12,16 +12,21 @@ import pytest
 
 from benchmarks.fidelity_checkmate import (
     CYCLIC_INVALID,
+    FAILURES_S,
     INVALID,
     PROTOCOLS,
     RATIOS,
     TOTALS,
+    checkpoints_implied,
+    failure_rows,
     feedback,
+    figure_8_row,
     figure_12_row,
     hot_load_row,
     percent,
     percent_between,
     percent_useless,
+    rounds_row,
     run,
     table_2_rest,
     table_2_row,
@@ -74,10 +79,17 @@ def test_the_page_shows_tables_2_and_3_as_they_come_out(workers: int) -> None:
     assert missing(rows) == []
 
 
+def test_the_page_shows_the_other_moments_of_the_first_round_and_figure_8() -> None:
+    assert missing([rounds_row(query) for query in NEXMARK] + [figure_8_row(query) for query in SHUFFLED]) == []
+
+
 @pytest.mark.slow
 def test_the_page_shows_table_4_as_it_comes_out() -> None:
     rows = [
-        table_4_row(workers, p, 20.0, keeps) for keeps in (True, False) for workers in (5, 10) for p in CYCLIC_INVALID
+        table_4_row(workers, p, 20.0, keeps, failure_s)
+        for keeps, failure_s in ((True, 48.0), (False, 48.0), (True, 78.0))
+        for workers in (5, 10)
+        for p in CYCLIC_INVALID
     ]
     assert missing(rows) == []
 
@@ -85,6 +97,7 @@ def test_the_page_shows_table_4_as_it_comes_out() -> None:
 @pytest.mark.slow
 def test_the_page_shows_figure_12_as_it_comes_out() -> None:
     rows = [figure_12_row(query, load, p) for load in (0.5, 0.8) for query in SHUFFLED for p in PROTOCOLS]
+    rows += [figure_12_row(query, load, "coor", orders_first=True) for load in (0.5, 0.8) for query in SHUFFLED]
     assert missing(rows + [hot_load_row(query, load) for load in (0.5, 0.8) for query in SHUFFLED]) == []
 
 
@@ -177,24 +190,43 @@ def test_table_2_other_protocols_send_little(query: str, protocol: str, workers:
     assert 1 < found < RATIOS[query][protocol][workers] + 0.02
 
 
+def test_table_4_implies_a_failure_48_s_after_the_deployment() -> None:
+    """Of six operators the join alone takes from other workers, and goes back by one on all workers but one: 4 of 30
+    instances, or 9 of 60. Checkpoints come every 5 s: 9.6 per instance until 48 s, and 15.6 until 78 s."""
+    cells = {(w, p): checkpoints_implied(w, share) for p, found in CYCLIC_INVALID.items() for w, share in found.items()}
+    assert {cell: round(found, 1) for cell, found in cells.items()} == {
+        (5, "unc"): 9.5,
+        (10, "unc"): 10.7,
+        (5, "cic-hmnr"): 7.8,
+        (10, "cic-hmnr"): 9.4,
+    }
+    for (workers, protocol), found in cells.items():
+        assert 100 * (workers - 1) / (6 * workers * found) == pytest.approx(CYCLIC_INVALID[protocol][workers])
+        assert found < 12.6  # nearer to 48 s than to 78 s, each by itself
+    assert min(FAILURES_S, key=lambda at: abs(at / 5 - sum(cells.values()) / 4)) == CYCLIC.failure_s == 48
+    assert missing(list(failure_rows())) == []
+
+
 @pytest.mark.parametrize("workers", [5, 10])
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_table_4_is_what_the_testbed_counts(workers: int, protocol: str, seed: int) -> None:
-    """1.4 to 1.7 % in the paper; within a point by its rule, for of six operators only the join takes from other
-    workers, and goes back by one. Not one would be off by more."""
-    found = run(CYCLIC, protocol, workers, seed)
-    assert percent_between(found) == pytest.approx(CYCLIC_INVALID[protocol][workers], abs=1.0)
+def test_table_4_is_what_the_testbed_counts(workers: int, protocol: str) -> None:
+    """1.4 to 1.7 % in the paper, of one run; the mean of five seeds within 0.4 points. 78 s after the deployment the
+    share is below 1 % in all four cells, and off by half a point or more."""
+    paper, seeds = CYCLIC_INVALID[protocol][workers], range(1, 6)
+    found = [percent_between(run(CYCLIC, protocol, workers, seed)) for seed in seeds]
+    assert sum(found) / len(found) == pytest.approx(paper, abs=0.4)
+    later = percent_between(run(CYCLIC, protocol, workers, failure_s=78.0))
+    assert later < min(1.0, paper - 0.5)
 
 
 @pytest.mark.parametrize("workers", [5, 10])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_table_4_hides_the_domino_effect(workers: int, seed: int) -> None:
-    """ "The uncoordinated protocol does not introduce a domino effect": with its own generator it does. Over a third of
-    all checkpoints are useless, and rollbacks go far; under HMNR none is useless."""
+    """ "The uncoordinated protocol does not introduce a domino effect": with its own generator it does. Over a quarter
+    of all checkpoints are useless, and rollbacks go far; under HMNR none is useless."""
     uncoordinated = run(CYCLIC, "unc", workers, seed)
-    assert feedback(uncoordinated) > 100 * workers
-    assert percent_useless(uncoordinated) > 33
+    assert feedback(uncoordinated) > 50 * workers
+    assert percent_useless(uncoordinated) > 25
     assert uncoordinated.deepest > 3
     assert run(CYCLIC, "cic-hmnr", workers, seed).useless == 0
 
@@ -206,7 +238,8 @@ def test_communication_induced_checkpoints_are_forced_where_there_is_a_successor
 
 @pytest.mark.parametrize("query", SHUFFLED)
 def test_figure_8_coordinated_rounds_take_much_longer_than_a_checkpoint(query: str) -> None:
-    """ "Up to two magnitudes higher for Q3, Q8, and Q12, which involve shuffling": at least one."""
+    """ "Up to two magnitudes higher for Q3, Q8, and Q12, which involve shuffling": at least one, at most two. The text
+    gives no number, and milliseconds follow the assumed rates, so nothing closer can be tested."""
     once = milliseconds(run(NEXMARK[query], "unc", 10))
     assert 10 * once < milliseconds(run(NEXMARK[query], "coor", 10)) < 100 * once
 

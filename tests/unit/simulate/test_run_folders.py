@@ -164,7 +164,7 @@ def test_hot_items_are_percent() -> None:
 def test_cyclic_uses_the_defaults_of_its_query() -> None:
     ended = cklog("simulate", "cyclic", "--no-log", "--workers", "2", "--protocol", "cic-hmnr", "--json")
     asked = json.loads(ended.out)["result"]["simulation"]
-    assert (asked["failure_s"], asked["rate"], asked["query"]["nodes"]) == (78.0, 20.0, 1_000_000)
+    assert (asked["failure_s"], asked["rate"], asked["query"]["nodes"]) == (48.0, 20.0, 1_000_000)
 
 
 def test_coordinated_checkpoints_on_a_cycle_are_a_deadlock(tmp_path: Path) -> None:
