@@ -7,6 +7,8 @@ the controller would have chosen them (`cklog.advise.timing.choice`). Beside tha
     oracle     the moment of each period at which the state was least, known afterwards only (section IV-C)
     random     a moment of each period by chance, as without application-awareness (section II-B2)
     periodic   every subtask on its own once in each period, from a moment by chance on: the baseline (section II-B3)
+    own        every subtask on its own when its own state is least in the period, as at the end of its windows: no
+               common moment, and known afterwards only
 
 Bytes are those of all subtasks, the dynamic HAUs and the others, by straight lines between samples.
 """
@@ -20,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from cklog.advise.timing.choice import Choice, Profile, Report, averages, choose, profile, turning_points
-from cklog.advise.timing.state_sizes import Polyline, Sizes, blocks_of, read_sizes, totals
-from cklog.arrays.types import Ints, Mask
+from cklog.advise.timing.state_sizes import Polyline, Sizes, blocks_of, least_of_each, read_sizes, totals
+from cklog.arrays.types import Floats, Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersRecords
@@ -183,7 +185,7 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
         s_max=None if t is None else t.s_max,
         profiled=_least_sums(known),
         periods=periods,
-        ways=_ways(periods),
+        ways=_ways(periods, least_of_each(sizes, chosen_bounds)),
         expected_random=whole.mean(int(chosen_bounds[0])),
         curve=_extremes(curve),
         notes=_notes(sizes, bounds, known, in_sample),
@@ -259,13 +261,14 @@ def _period_timings(
     )
 
 
-def _ways(periods: tuple[PeriodTiming, ...]) -> tuple[Way, ...]:
-    """Sum up each way of choosing, in the order aware, oracle, random, periodic."""
+def _ways(periods: tuple[PeriodTiming, ...], own: Floats) -> tuple[Way, ...]:
+    """Sum up each way of choosing, in the order aware, oracle, random, periodic, own; `own` as `least_of_each`."""
     taken = {
         "aware": [p.bytes for p in periods if p.bytes is not None],
         "oracle": [p.oracle_bytes for p in periods],
         "random": [p.random_bytes for p in periods],
         "periodic": [p.periodic_bytes for p in periods],
+        "own": [round(size) for size in own.tolist()],
     }
     sums = {name: sum(values) for name, values in taken.items()}
     return tuple(

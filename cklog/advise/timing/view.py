@@ -18,6 +18,7 @@ _MEANING = {
     "oracle": "when it was least, known afterwards",
     "random": "at any moment of each period",
     "periodic": "every subtask on its own, in turn",
+    "own": "every subtask when its own state is least, known afterwards; not one common moment",
 }
 
 

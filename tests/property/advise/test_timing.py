@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cklog.advise.timing.answer import TimingQuestion, advise_timing
 from cklog.advise.timing.choice import choose, dynamic, reported, turning_points
-from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
+from cklog.advise.timing.state_sizes import Sizes, least_of_each, sizes_of, total
 from cklog.model.names import Subtask
 from cklog.model.schemas import STATE
 from cklog.run import Options, open_run
@@ -122,6 +122,21 @@ def test_the_oracle_finds_the_least_sum_of_each_period(trace: list[Series]) -> N
         assert abs(sum_at(trace, p.oracle_time) - best) <= Fraction(1, 512)
         assert p.oracle_bytes <= p.random_bytes
         assert p.bytes is None or p.oracle_bytes <= p.bytes
+
+
+@given(traces)
+def test_each_subtask_at_its_own_least_size(trace: list[Series]) -> None:
+    """Every moment of every period is tried, for each subtask by itself."""
+    bounds = bounds_of(trace)
+    wanted = [
+        sum(min(size_at(series, moment) for moment in range(low, high + 1)) for series in trace)
+        for low, high in pairwise(bounds)
+    ]
+    found = least_of_each(sizes(trace), np.array(bounds))
+    assert np.abs(found - np.array([float(size) for size in wanted])).max() < 1 / 500
+    advice = advise_timing(sizes(trace), TimingQuestion(PERIOD / 1000, profile_periods=len(wanted)))
+    taken = {way.name: way.bytes for way in advice.ways}
+    assert taken["own"] <= taken["oracle"] + len(wanted)  # one common moment cannot do better
 
 
 def controller(trace: list[Series], s_max: int, bounds: list[int]) -> list[tuple[int, int | None]]:

@@ -164,7 +164,7 @@ def test_reports_of_one_moment_are_summed_up_before_the_choice() -> None:
 def test_without_dynamic_haus_there_is_nothing_to_be_aware_of() -> None:
     found = advise_timing(sizes([100.0, 90, 110] * 5, step=1000), TimingQuestion(period_s=3))
     assert found.s_max is None
-    assert [way.name for way in found.ways] == ["oracle", "random", "periodic"]
+    assert [way.name for way in found.ways] == ["oracle", "random", "periodic", "own"]
     assert "hardly matters" in found.notes[0]
 
 
@@ -310,3 +310,13 @@ def test_rows_are_the_periods() -> None:
 def test_ways_are_sums_of_the_periods(figures: TimingAdvice) -> None:
     aware = figures.ways[0]
     assert aware == Way("aware", 640 * MB, 640 * MB / 3, 260 * MB, aware.of_periodic, 640 / 545)
+
+
+def test_each_subtask_at_the_end_of_its_own_windows_when_ends_never_meet() -> None:
+    """One drops its state at 5, 15, 25, …, the other at 0, 10, 20, …: never both at once, each once in a period."""
+    late = [float((at + 5) % 10 * MB) for at in range(41)]
+    early = [float(at % 10 * MB) for at in range(41)]
+    found = advise_timing(sizes(late, early), TimingQuestion(0.01, profile_periods=2))
+    ways = {way.name: way.bytes for way in found.ways}
+    assert ways["own"] == 0
+    assert ways["oracle"] == 2 * 5 * MB
