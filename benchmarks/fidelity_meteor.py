@@ -1,16 +1,20 @@
 """Meteor Shower's numbers beside cklog's: `python benchmarks/fidelity_meteor.py [PART …]`.
 
 PART is one of `table1` (failures of a data center), `bytes` (what application-aware checkpoints save on the state sizes
-of Figure 5), `below` (the threshold taken literally) and `ratios` (the paper's percentages against each other); all of
-them without one. Prints rows of Markdown. `docs/fidelity.md` shows what comes out, and
+of Figure 5), `below` (the threshold taken literally), `ratios` (the paper's percentages against each other) and
+`preservation` (what operators or sources alone preserve, from channel logs); all of them without one. Prints rows of
+Markdown. `docs/fidelity.md` shows what comes out, and
 `tests/unit/advise/test_figures.py` holds it. Nothing is fitted.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -127,10 +131,40 @@ def ratios() -> Iterator[str]:
     yield f"| aware over oracle, recovery time, from 59% and 63% | +{0.41 / 0.37 - 1:.0%} |"
 
 
+def preserved(folder: str) -> tuple[Tally, Tally]:
+    """Count what input and source preservation save of a native run whose `channels/` has every message as JSON lines.
+
+    Input preservation: every operator saves what it sends. Source preservation: the operators that receive nothing do.
+    """
+    texts = [path.read_text(encoding="utf-8") for path in sorted(Path(folder, "channels").glob("*.jsonl"))]
+    messages = [json.loads(line) for text in texts for line in text.splitlines()]
+    ends = [[end.split("/")[0] for end in message["channel"].split("->")] for message in messages]
+    receivers = {receiver for _, receiver in ends}
+    at_sources = [m for m, (sender, _) in zip(messages, ends, strict=True) if sender not in receivers]
+    every, few = (Tally(len(some), sum(m["bytes"] for m in some)) for some in (messages, at_sources))
+    return every, few
+
+
+class Tally(NamedTuple):
+    """Messages, and their bytes."""
+
+    messages: int
+    bytes: int
+
+
+def preservation() -> Iterator[str]:
+    """Yield what both kinds of preservation save of the samples that log every channel."""
+    for name in ("uncoordinated-join", "raw-events"):
+        every, few = preserved(f"sample_logs/{name}")
+        cells = f"{every.messages} messages, {every.bytes} B | {few.messages} messages, {few.bytes} B"
+        yield f"| {name} | {cells} | {every.bytes / few.bytes:.2f} |"
+
+
 PARTS = {
     "table1": ("| Table I and section II-B1 | paper | from its figures |", table_1),
     "bytes": ("| checkpointed bytes saved against random | paper | its sizes | aware | oracle |", bytes_saved),
     "below": ("| a period that never falls below s_max | takes |", below),
+    "preservation": ("| sample | input preservation | source preservation | times |", preservation),
     "ratios": ("| the paper's averages | imply |", ratios),
 }
 

@@ -110,6 +110,13 @@ def test_what_a_row_says_is_what_its_command_prints(
 
 
 FIGURES_SAY = (
+    ("fidelity_meteor", "preservation", "28066 B against 15824 B", "28066 B | 110 messages, 15824 B | 1.77 |"),
+    (
+        "fidelity_meteor",
+        "preservation",
+        "178 messages against 91",
+        "| raw-events | 178 messages, 31724 B | 91 messages",
+    ),
     ("fidelity_checkmate", "rounds", "240 400 360 240 … | the same; 270 450 360 270", "| Q1 | 240 | 270 | 240 |"),
     ("fidelity_checkmate", "rounds", "240 400 320 240 at 10 s", "| Q8 | 360 | 360 | 320 |"),
     ("fidelity_checkmate", "failure", "9.5, 10.7, 7.8 and 9.4", "| 5 | unc | 1.4% | 9.5 |"),
@@ -184,8 +191,8 @@ def test_what_a_row_says_is_what_its_script_prints(
 
 def test_every_status_is_defined_on_the_page() -> None:
     """The first word or two of a status; rows that compare with no number have none."""
-    page = (REPOSITORY / "docs" / "fidelity.md").read_text(encoding="utf-8")
-    defined = re.findall(r"(?m)^\| (\w[\w ]*) \|", page.split("## ")[0])[1:]
+    text = (REPOSITORY / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    defined = re.findall(r"(?m)^\| (\w[\w ]*) \|", text.split("## ")[0])[1:]
     assert len(defined) == 7
     column = None
     for page in PAGES:

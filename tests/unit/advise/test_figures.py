@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from benchmarks.fidelity_delta import bounds, deletions, grown, index_sizes
-from benchmarks.fidelity_meteor import APPS, below, bytes_saved, failures, saved
+from benchmarks.fidelity_meteor import APPS, below, bytes_saved, failures, preserved, saved
+from tests.conftest import REPOSITORY
+from tests.program import cklog
 
 
 def test_table_1_of_meteor_shower() -> None:
@@ -37,6 +42,31 @@ def test_what_aware_checkpoints_save_otherwise_than_said() -> None:
     """BCP's least and average size give 75% for the paper's 50; TMI at three checkpoints a window 57% for its 100."""
     assert saved(APPS["BCP"], 200)[0] - APPS["BCP"].saved / 100 > 0.2
     assert APPS["TMI"].saved / 100 - saved(APPS["TMI"], 200)[1] > 0.3
+
+
+def test_input_preservation_saves_a_tuple_of_a_chain_once_for_each_operator_but_the_last(tmp_path: Path) -> None:
+    """Section I: "for a chain of n operators every tuple has to be saved n - 1 times"; a source saves it once. Q1 is a
+    chain of three, `bids -> map -> sink`; a tuple may be on its way when the run ends."""
+    setting = ["--query", "q1", "--workers", "1", "--rate", "50", "--failure-at", "8", "--protocol", "unc"]
+    assert cklog("simulate", "nexmark", tmp_path / "run", *setting, "--encoding", "jsonl").code == 0
+    every, few = preserved(str(tmp_path / "run"))
+    assert few.messages > 100
+    assert 0 <= 2 * few.messages - every.messages <= 5
+    text = "".join(path.read_text() for path in (tmp_path / "run" / "channels").glob("*.jsonl"))
+    assert few.messages == text.count('"bids/0->map/0"')
+    assert every.messages == few.messages + text.count('"map/0->sink/0"')
+
+
+def test_a_join_of_two_sources_is_preserved_at_both() -> None:
+    """Written out of the sample's files, of which each has the messages of one operator."""
+    folder = REPOSITORY / "sample_logs" / "uncoordinated-join" / "channels"
+    sizes = {
+        path.stem: [int(n) for n in re.findall(r'"bytes": ?(\d+)', path.read_text())] for path in folder.glob("*.jsonl")
+    }
+    at_sources = sizes["orders"] + sizes["payments"]
+    every, few = preserved(str(folder.parent))
+    assert few == (len(at_sources), sum(at_sources))
+    assert every == (len(at_sources) + len(sizes["join"]), sum(at_sources) + sum(sizes["join"]))
 
 
 def test_below_s_max_taken_literally_misses_a_profiled_period() -> None:
