@@ -66,6 +66,7 @@ SAYS = (
     ("cklog rounds sample_logs/token-rounds", "47 to send again, all there", " 47    9400   yes"),
     ("cklog rounds sample_logs/token-rounds --failed-nodes n1,n2,n3,n4,n5", "186,000 of 186,000 bytes", " 186000 "),
     ("cklog rounds sample_logs/token-rounds-ap", "7 and 5 tuples, stored", " 5          0    1000   yes"),
+    ("cklog simulate cyclic --no-log --workers 5", "11.1% and 31.2%", "32 (11.1%)"),
     ("cklog advise timing sample_logs/meteor-shower --period 5", "15.9%, raised, s_max 264 MB", "15.9%, raised to 20%"),
     ("cklog advise timing sample_logs/meteor-shower --period 5", "420.0 MB, for 545.0 MB", "own        420.0 "),
     ("cklog advise delta sample_logs/incremental --operator join", "39.3 MB of 96.0", "saved 39.3 MB"),

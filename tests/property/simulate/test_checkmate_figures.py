@@ -223,11 +223,12 @@ def test_table_4_is_what_the_testbed_counts(workers: int, protocol: str) -> None
 @pytest.mark.parametrize("seed", SEEDS)
 def test_table_4_hides_the_domino_effect(workers: int, seed: int) -> None:
     """ "The uncoordinated protocol does not introduce a domino effect": with its own generator it does. Over a quarter
-    of all checkpoints are useless, and rollbacks go far; under HMNR none is useless."""
+    of all checkpoints are useless, and rollbacks go further than one checkpoint, on 10 workers ten; under HMNR none is
+    useless. On 5 workers it differs by seed how far: from two checkpoints to nine."""
     uncoordinated = run(CYCLIC, "unc", workers, seed)
     assert feedback(uncoordinated) > 50 * workers
     assert percent_useless(uncoordinated) > 25
-    assert uncoordinated.deepest > 3
+    assert uncoordinated.deepest > (5 if workers == 10 else 1)
     assert run(CYCLIC, "cic-hmnr", workers, seed).useless == 0
 
 
