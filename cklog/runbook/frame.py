@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from cklog.local_files import without_file_scheme
 from cklog.model.actions import MEANINGS as ACTION_MEANINGS
 from cklog.model.actions import Action, RunAction, worst
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
-from cklog.model.wording import first_few
+from cklog.model.wording import first_few, many
 from cklog.render.formats import plain
 from cklog.render.shell import kv_text
 from cklog.runbook.model import ARGUMENTS, EVERY, MEANINGS, VERBS, Runbook, Step, Variable
-from cklog.runbook.shell import ANSWER, Again, commands, folder, job
+from cklog.runbook.shell import ANSWER, Again, commands, folder, from_anywhere, job
 
 Steps = Callable[[RecoveryLine, RunAction, Again], Sequence[Step]]
 """From a line, one of its runs, and the options to ask with again, to the steps from the copy on."""
@@ -57,7 +57,7 @@ def _setup(path: str, remote: bool) -> list[str]:
     """Lines that find the folder, and make the one for copies and plans, which must not lie inside."""
     found = [] if remote else ['RUN=$(CDPATH="" cd -- "$RUN" && pwd -P)']
     made = ['mkdir -- "$SAVE"', 'SAVE=$(CDPATH="" cd -- "$SAVE" && pwd -P)', 'test "${SAVE#"$RUN"/}" = "$SAVE"']
-    return [f"RUN={folder(path if remote else without_file_scheme(path))}", *found, *made]
+    return [f"RUN={folder(from_anywhere(path))}", *found, *made]
 
 
 def starting(title: str = "Start the job again", why: str = "", undo: str = "stop it, and put the copy back") -> Step:
@@ -110,7 +110,11 @@ def _common(line: Answer[RecoveryLine], again: Again, remote: bool) -> list[Step
 
 
 def _of_run(line: RecoveryLine, run: RunAction, again: Again, steps: Steps) -> Sequence[Step]:
-    return [_supplying(run)] if run.action == "undetermined" else steps(line, run, again)
+    if run.action == "undetermined":
+        return [_supplying(run)]
+    found = steps(line, run, again)
+    begins = run.chosen is None and run.action != "restart" and (not found or any(step.dangerous for step in found))
+    return [_giving_up(line, run), *found] if begins else found
 
 
 def _stopping(line: RecoveryLine) -> Step:
@@ -200,15 +204,24 @@ def repairing(run: RunAction, again: Again) -> Step:
     )
 
 
-def giving_up() -> Step:
-    """Return the step before a job is started without any of its state: nobody does that by the way."""
+def _giving_up(line: RecoveryLine, run: RunAction) -> Step:
+    """Return the step before a job starts without any of its state: nobody does that by the way."""
+    mine = [source for source in line.sources if len(line.runs) == 1 or source.job == run.run]
+    read = first_few([f"{one.source} from {_position(one.offset)}" for one in mine], 3) or "all of its input"
+    known = f", {many(run.read_again, 'record', grouped=True)} or more" if run.read_again else ""
+    sinks = {None: "sinks may get results again that they have", 0: "no sink is known to get results again"}
+    written = sinks.get(run.doubled, f"sinks get {many(run.doubled or 0, 'result', grouped=True)} again")
     return Step(
         title="Look for another copy of what the findings name",
-        why="nothing here can be restored: started now the job begins anew, and all of its state is lost",
+        why=f"nothing here can be restored: all state is lost. The job reads again {read}{known}; {written}",
         worked="there is one: then ask again; or it is given up: LOST=yes",
         check='test "${LOST-}" = yes',
         stop_if="nobody has decided that all state is given up",
     )
+
+
+def _position(offset: object) -> str:
+    return "its start" if offset is None else json.dumps(offset)
 
 
 def looking(title: str, why: str, worked: str) -> Step:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cklog.errors import UsageError
+from cklog.local_files import without_file_scheme
 from cklog.model.question import KafkaLogs, Question
 from cklog.render.text import is_plain, visible
 
@@ -59,25 +61,48 @@ class Again:
 def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[str, str]]) -> Again:
     """Return the options with which the same is asked again; in `reading` a name without a value is a flag.
 
-    >>> asked_again(Question(failed=("join/1",)), KafkaLogs("a b"), (("--map", "a=b"), ("--follow-links", ""))).whole
-    " --map=a=b --follow-links --failed=join/1 --kafka='a b'"
+    >>> asked_again(Question(failed=("join/1",)), KafkaLogs("/a b"), (("--map", "a=/b"), ("--follow-links", ""))).whole
+    " --map=a=/b --follow-links --failed=join/1 --kafka='/a b'"
     """
     line = [
         *(("--at", f"{name}={number}") for name, number in question.at),
         *([] if question.check_files else [("--no-check-files", "")]),
         *([("--check-contents", "")] if question.check_contents else []),
-        *([("--kafka", kafka.folder)] if kafka.folder else []),
+        *([("--kafka", from_anywhere(kafka.folder))] if kafka.folder else []),
         *(("--channel", channel) for channel in kafka.channels),
         *([("--group", kafka.group)] if kafka.group else []),
         *(("--source-from", told) for told in question.source_from),
         *(("--taken", told) for told in question.taken),
-        *(("--sink", sink) for sink in question.sinks),
+        *(("--sink", _sink(text)) for text in question.sinks),
     ]
     failed = [
         *(("--failed", name) for name in question.failed),
         *([] if question.as_of is None else [("--as-of", str(question.as_of))]),
     ]
-    return Again(_words(reading), _words(failed), _words(line))
+    read = [(name, _mapped(value) if name == "--map" else value) for name, value in reading]
+    return Again(_words(read), _words(failed), _words(line))
+
+
+def from_anywhere(path: str) -> str:
+    """Return a path that means the same in every working directory; an address of a store is one.
+
+    >>> [from_anywhere(path) for path in ("file:///a/../b", "s3://bucket/run", "catalog:a/b.c")]
+    ['/b', 's3://bucket/run', 'catalog:a/b.c']
+    """
+    local = without_file_scheme(path)
+    return local if "://" in local or local.startswith("catalog:") else os.path.abspath(local)
+
+
+def _mapped(pair: str) -> str:
+    old, _, new = pair.partition("=")
+    return f"{old}={from_anywhere(new)}"
+
+
+def _sink(text: str) -> str:
+    name, equals, uri = text.partition("=")
+    if equals and not any(mark in name for mark in "/\\:"):
+        return f"{name}={from_anywhere(uri)}"
+    return from_anywhere(text)
 
 
 def _words(pairs: Iterable[tuple[str, str]]) -> str:

@@ -54,7 +54,7 @@ def batch_impact(
         result,
         plan.findings,
         plan.inputs,
-        unrecoverable=(plan.committed < 0 and not plan.begins and not plan.uncounted) or plan.unreachable,
+        unrecoverable=plan.starts_over or plan.unreachable,
         indeterminate=bool(plan.unjudged),
     )
 

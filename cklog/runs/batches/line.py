@@ -113,7 +113,7 @@ class BatchLog:
             line_of(plan, chosen=bool(question.at), tables=bool(question.sinks)),
             plan.findings,
             plan.inputs,
-            unrecoverable=(plan.committed < 0 and not plan.begins and not plan.uncounted) or plan.unreachable,
+            unrecoverable=plan.starts_over or plan.unreachable,
             indeterminate=bool(plan.unjudged),
         )
 
@@ -191,7 +191,7 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         run=plan.query_id or "",
         action=action_of(
             bool(plan.unjudged),
-            nothing=plan.committed < 0 and not plan.begins and not to_repair and not plan.uncounted,
+            nothing=plan.starts_over and (bool(plan.rolled_back) or not to_repair),
             repair=to_repair,
             older=plan.unreachable,
         ),
@@ -215,9 +215,10 @@ _OPERATORS = Unchecked("state", "operators", "every operator with state has a fo
 
 
 def _may_double(plan: BatchPlan) -> bool:
-    """Whether nobody knows if a sink gets results again that it has."""
+    """Whether a sink may get results again that it has: how many is not known."""
     unknown_sink = plan.sink_has_planned is None and plan.planned is not None
-    return bool(plan.lost_plans) or plan.asynchronous or unknown_sink
+    undone = plan.removed_to is not None and plan.removed_to > plan.committed
+    return bool(plan.lost_plans) or plan.asynchronous or unknown_sink or undone
 
 
 _MOST_REMOVED = 100

@@ -99,6 +99,11 @@ class BatchPlan:
     uncounted: bool = False
 
     @property
+    def starts_over(self) -> bool:
+        """Whether nothing is left but the initial state, although the query was further than its first batch."""
+        return self.committed < 0 and not self.begins and not self.uncounted
+
+    @property
     def unreachable(self) -> bool:
         """Whether `committed` is an older batch than was asked for."""
         return any(finding.id == "unreachable-batch" for finding in self.findings)

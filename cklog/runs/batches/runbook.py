@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 from cklog.model.actions import Action, RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import asking_again, giving_up, looking, repairing
+from cklog.runbook.frame import asking_again, looking, repairing
 from cklog.runbook.model import Step
 from cklog.runbook.shell import Again, commands, job
 
 
 def batch_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
     """Return what comes after the copy."""
-    if run.action == "repair-first" and run.command is None:
+    if run.command is None and (run.action == "repair-first" or line.details.get("restart_fails")):
         return [repairing(run, again)]
     wanted: Action = "start-over" if run.chosen is None else "restart"
     removed = [_remove(run.command, again, wanted), _exchange()] if run.command else []
-    nothing = [giving_up()] if run.action == "start-over" else []
-    return [*nothing, *removed, _start(bool(removed)), _look(line, run)]
+    return [*removed, _start(bool(removed)), _look(line, run)]
 
 
 def _remove(command: str, again: Again, wanted: Action) -> Step:
@@ -68,5 +67,10 @@ def _start(exchanged: bool) -> Step:
 def _look(line: RecoveryLine, run: RunAction) -> Step:
     planned = line.details.get("planned")
     batch = f"batch {planned}" if planned is not None else "the next batch"
-    twice = "may be in the sink twice" if run.doubled is None else "is in the sink once"
-    return looking("Look at the first batches", f"{batch} runs first; it {twice}", "commits/ has a new batch")
+    undone = line.rolled_back
+    if undone or run.action == "start-over":
+        since = f"batch {min(one.checkpoint for one in undone)}" if undone else "the beginning"
+        told = f"results since {since} may be in the sink twice"
+    else:
+        told = "it may be in the sink twice" if run.doubled is None else "it is in the sink once"
+    return looking("Look at the first batches", f"{batch} runs first; {told}", "commits/ has a new batch")

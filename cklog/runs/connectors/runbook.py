@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import giving_up, looking, repairing
+from cklog.runbook.frame import looking, repairing
 from cklog.runbook.model import Step
 from cklog.runbook.shell import Again, commands
 
@@ -20,15 +20,14 @@ def connector_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequenc
     """Return what comes after the copy: Connect's offset API (Kafka 3.6 and later), and never a record by hand."""
     rows = [row for row in line.details.get("connectors", ()) if row["connector"] == run.run]
     if not rows:
-        return [giving_up()]
+        return []
     number = [one.run for one in line.runs].index(run.run)
     name = str(rows[0]["stored"]["connector"])
     if run.action == "restart-older":
         return [repairing(run, again)]
-    nothing = [giving_up()] if run.action == "start-over" else []
     changed = [row for row in rows if row["planned"]["offset"] != row["stored"]["offset"]]
     setting = list(_setting(name, run.run, number, again)) if changed else []
-    return [*nothing, *setting, _resume(name), _look(run)]
+    return [*setting, _resume(name), _look(run)]
 
 
 def _setting(name: str, run: str, number: int, again: Again) -> Iterator[Step]:

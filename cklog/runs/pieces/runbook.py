@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import giving_up, looking, repairing, starting
+from cklog.runbook.frame import looking, repairing, starting
 from cklog.runbook.model import EVERY, Step
 from cklog.runbook.shell import Again, commands, job
 
@@ -17,7 +17,7 @@ def piece_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[St
     """Return what comes after the copy: what one subtask reads; behind the last of them the job is started."""
     at = line.runs.index(run)
     entry = line.line[at]
-    here = [_pieces(run, entry.checkpoint, at, again)] if entry.checkpoint is not None else [giving_up()]
+    here = [_pieces(run, entry.checkpoint, at, again)] if entry.checkpoint is not None else []
     restored = [repairing(run, again)] if run.action == "repair-first" else [*here, _restore(run, entry.checkpoint)]
     if run is not line.runs[-1]:
         return restored

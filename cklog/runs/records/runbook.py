@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import checking_sources, giving_up, looking, repairing, starting
+from cklog.runbook.frame import checking_sources, looking, repairing, starting
 from cklog.runbook.model import Step
 from cklog.runbook.shell import ANSWER, Again, commands, job
 
@@ -22,8 +22,7 @@ def record_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[S
     queues = [e for e in line.line if e.state == "eventual"]
     first = [_loads(line, again.reading)] if queues else [_proof(again)]
     restored = [e for e in line.line if e.state in ("stored", "initial")]
-    nothing = [giving_up()] if run.action == "start-over" else []
-    steps = [*nothing, *first, *([_restore(line)] if restored else []), *([_load(line)] if queues else [])]
+    steps = [*first, *([_restore(line)] if restored else []), *([_load(line)] if queues else [])]
     steps += [checking_sources(again)] if line.sources else []
     steps += [step for step in (_cut(line), _truncate(line), _seek(line), _replay(line)) if step]
     return [*steps, starting(undo="stop it, put the copy back, and take the steps again"), _look(run)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import checking_sources, giving_up, looking, repairing
+from cklog.runbook.frame import checking_sources, looking, repairing
 from cklog.runbook.model import Step
 from cklog.runbook.shell import Again, commands, job
 
@@ -19,8 +19,7 @@ def snapshot_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence
     if run.action == "repair-first":
         return [repairing(run, again)]
     sources = [checking_sources(again)] if any(s.job in ("", run.run) for s in line.sources) else []
-    nothing = [giving_up()] if run.action == "start-over" else []
-    return [*nothing, *sources, _restore(line, run), _look(run)]
+    return [*sources, _restore(line, run), _look(run)]
 
 
 def _restore(line: RecoveryLine, run: RunAction) -> Step:
