@@ -184,6 +184,8 @@ class Run(AbstractContextManager["Run"]):
         runs = [] if self._options.run else runs_of(self._root, self._options.source)
         if len(runs) > 1:
             return self._concluded(several_runs(runs))
+        if asked.validate and (asked.metrics or not self.kind.validates):
+            raise UsageError("--validate checks a run folder of cklog's own format, without --metrics")
         return self._concluded(self.kind.metrics()) if asked.metrics else self._concluded(self.kind.inspect(asked))
 
     def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Answer[FailuresOverTime]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from cklog.commands.common import Common, command
+from cklog.commands.common import Common, FailOn, command
 from cklog.commands.options import CheckContents
 from cklog.model.question import InspectQuestion
 
@@ -20,6 +21,10 @@ Uid = Annotated[str, typer.Option("--uid", metavar="NAME", help="Of Flink: the o
 JobLogOption = Annotated[
     str, typer.Option("--job-log", metavar="FILE", help="Of Flink: a job manager's log, joined by checkpoint.")
 ]
+ValidateOption = Annotated[
+    bool,
+    typer.Option("--validate", help="Check what the writer of a run folder got wrong: exit 3 for any warning."),
+]
 
 
 @command
@@ -29,6 +34,10 @@ def inspect(
     uid: Uid = "",
     job_log: JobLogOption = "",
     check_contents: CheckContents = False,
+    validate: ValidateOption = False,
 ) -> None:
     """What is here: formats, operators, channels, checkpoints, damage, and what is missing."""
-    common.answer(lambda run: run.inspect(InspectQuestion(metrics, uid, job_log, check_contents)))
+    asked = InspectQuestion(metrics, uid, job_log, check_contents, validate)
+    if validate and common.fail_on == FailOn.error:
+        common = replace(common, fail_on=FailOn.warning)
+    common.answer(lambda run: run.inspect(asked))

@@ -333,6 +333,9 @@ class Kind:
         again = [finding for finding in line.findings if finding.id == "topic-recreated"]
         return replace(found, findings=[*found.findings, *again])
 
+    validates = False
+    """Whether `inspect --validate` has something to check: the folder is of cklog's own format."""
+
     judges_sources = False
     """Whether a line of this kind says itself which positions of sources were compared with what is there."""
 

@@ -56,7 +56,8 @@ class QueuesKind(RecordsKind):
         from cklog.runs.records.inspection import QueuesInspected, inspect_records
 
         self._refuse_snapshot_names(asked)
-        return self._on_manifest(inspect_records(self._records, QueuesInspected(*self._eventual.inspect())))
+        queues = QueuesInspected(*self._eventual.inspect())
+        return self._on_manifest(inspect_records(self._records, queues, asked.validate))
 
     def _planned_line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.cascade import Cascade

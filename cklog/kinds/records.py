@@ -61,11 +61,13 @@ class RecordsKind(Kind):
     def checkpoint_records(self) -> RecordReader:
         return self._records
 
+    validates = True
+
     def inspect(self, asked: InspectQuestion) -> Draft[RecordsInspection]:
         from cklog.runs.records.inspection import inspect_records
 
         self._refuse_snapshot_names(asked)
-        return inspect_records(self._records)
+        return inspect_records(self._records, validate=asked.validate)
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         draft = self._planned_line(command, question)

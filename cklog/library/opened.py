@@ -194,10 +194,17 @@ class CrashedRun(Advice):
     # --- what is there
 
     def inspect(
-        self, *, metrics: bool = False, uid: str = "", job_log: Place = "", check_contents: bool = False
+        self,
+        *,
+        metrics: bool = False,
+        uid: str = "",
+        job_log: Place = "",
+        check_contents: bool = False,
+        validate: bool = False,
     ) -> Result[Inspection]:
         """Say what is here, what is damaged, what is missing; of several runs, which they are."""
-        return self._told(self._run.inspect(InspectQuestion(metrics, uid, fspath(job_log), check_contents)))
+        asked = InspectQuestion(metrics, uid, fspath(job_log), check_contents, validate)
+        return self._told(self._run.inspect(asked))
 
     def retention(
         self,

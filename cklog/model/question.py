@@ -49,9 +49,11 @@ class Question:
 class InspectQuestion:
     """What `inspect` is asked beside what is here; of Flink's snapshots which operator has the uid `uid`, and what a
     job manager's log (the file `job_log`) says of checkpoints. `metrics`: those of the checkpointing protocol, too.
-    `check_contents`: every block of state files is checked."""
+    `check_contents`: every block of state files is checked. `validate`: what the writer of a run folder got wrong is
+    looked for."""
 
     metrics: bool = False
     uid: str = ""
     job_log: str = ""
     check_contents: bool = False
+    validate: bool = False

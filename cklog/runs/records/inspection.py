@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
@@ -14,10 +14,11 @@ from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import UNBOUNDED, CurrentState, build_history
 from cklog.lines.entries import protocol_of
+from cklog.lines.replay_ranges import first_retained
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection, TimeSpan
 from cklog.model.verdict import FLAWS, Draft
-from cklog.model.wording import many
+from cklog.model.wording import many, numbered
 from cklog.queues.full_scans import QueueRow
 from cklog.runs.records.reading import RecordReader
 
@@ -103,8 +104,10 @@ class RecordsInspection(Inspection):
     queues: NotRequired[list[QueueRow]]
 
 
-def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) -> Draft[RecordsInspection]:
-    """Say what is here, with what is known of output queues."""
+def inspect_records(
+    reader: RecordReader, queues: QueuesInspected = _NO_QUEUES, validate: bool = False
+) -> Draft[RecordsInspection]:
+    """Say what is here, with what is known of output queues; `validate`: and where logs end before checkpoints."""
     from cklog.runs.records import channel_logs as log
 
     read = reader.read_checkpoints()
@@ -118,7 +121,24 @@ def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) 
     inputs = [*inputs, *queues.inputs]
     events = None if raw is None else raw.order.counted
     result = inspection(records, built.history, logs, inputs, queues.rows, events)
-    return Draft("inspect", result, [*findings, *queues.findings, *built.findings], inputs)
+    ends = (
+        _short_logs(result["channels"], first_retained(reader.tables.manifest)) if validate and logs is not None else ()
+    )
+    return Draft("inspect", result, [*findings, *queues.findings, *built.findings, *ends], inputs)
+
+
+def _short_logs(channels: Iterable[ChannelRow], retained: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield the channels whose newest checkpoint has sent messages that the log does not hold."""
+    for row in channels:
+        name, sent = row["channel"], row["sent"] or 0
+        end = max(row["log_to"] or 0, retained.get(name, 0))
+        if end < sent:
+            text = (
+                f"{name}: the newest checkpoint has sent messages up to {sent - 1}, but the log ends before message "
+                f"{end}. A restart from this checkpoint loses {numbered('message', end, sent - 1)} if they are in "
+                "flight. Flush the log up to `sent` before the record is written"
+            )
+            yield Finding("log-ends-before-sent", "warning", name, text)
 
 
 def inspection(
