@@ -104,6 +104,8 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
         refuse_damage(found)
     unread = is_bound(found)
     unknown = isinstance(result, RecoveryLine) and result.action == "undetermined" and not draft.unrecoverable
+    if draft.command == "impact-sinks":  # what the line of the same run is undetermined by
+        unknown = any(f.severity == "error" and f.effect == "unknown" for f in found)
     verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread or unknown)
     return Answer(
         command=draft.command,
