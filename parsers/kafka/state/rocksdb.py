@@ -91,8 +91,7 @@ class Flaw(NamedTuple):
 def flaw_of(root: Root, files: Sequence[FileEntry]) -> Flaw | None:
     """Return what is wrong with the CURRENT of a database that was begun, or with its manifest; None: nothing is known.
 
-    Of a folder with nothing but a CURRENT and write-ahead logs the other files were not copied. OSError if a file
-    cannot be read.
+    Of a folder with nothing but a CURRENT and logs the other files were not copied. OSError if a file cannot be read.
     """
     named = {_name(entry): entry for entry in files}
     current = named["CURRENT"].path
@@ -102,7 +101,8 @@ def flaw_of(root: Root, files: Sequence[FileEntry]) -> Flaw | None:
     manifest = named.get(data.decode().rstrip())
     if manifest is None:
         why = f"it names {data.decode().rstrip()}, which is missing. RocksDB refuses to open the store"
-        return Flaw(current, 0, why) if any(name != "CURRENT" and not name.endswith(".log") for name in named) else None
+        copied = any(name != "CURRENT" and not name.endswith(".log") for name in named)
+        return Flaw(current, 0, why) if copied else None
     log = root.read(manifest.path)
     found = check_record_log(lambda at, count: log[at : at + count], len(log))
     reserved = found is not None and found.at > 0 and not any(log[found.at :])  # RocksDB stops there
