@@ -84,7 +84,7 @@ class Folder:
     """One partition's folder and what the broker's own files say of it; None: they do not say.
 
     `clean`: the broker was stopped cleanly, so that it will not check its logs. `compacted`: the broker has compacted
-    it; None if there is no list of what it compacts. `snapshot` is the newest one. `deleted` segments wait for their
+    it, up to before `cleaned_to`; None if there is no list of what it compacts. `snapshot` is the newest one. `deleted` segments wait for their
     deletion and still hold data. `unpaired` are indexes whose segments are not here.
     """
 
@@ -97,6 +97,7 @@ class Folder:
     high_watermark: int | None = None
     recovery_point: int | None = None
     compacted: bool | None = None
+    cleaned_to: int | None = None
     epochs: tuple[tuple[int, int], ...] = ()
     snapshot: ProducerSnapshot | None = None
     aborted: tuple[AbortedSpan, ...] = ()

@@ -186,6 +186,7 @@ class _FolderReading:
             high_watermark=(broker.get(side_files.HIGH_WATERMARKS) or {}).get(key),
             recovery_point=(broker.get(side_files.RECOVERY_POINTS) or {}).get(key),
             compacted=None if cleaned is None else key in cleaned,
+            cleaned_to=(cleaned or {}).get(key),
             epochs=self._decoded(held.get(side_files.LEADER_EPOCHS), side_files.epochs) or (),
             snapshot=self._snapshot(held),
             aborted=self._aborted(held),

@@ -30,6 +30,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.stores.compaction import compacted_range, compaction_findings
 from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, of_task, unchecked_stores, unread_stores
 from cklog.runs.stores.recovery import store_works
 
@@ -213,6 +214,7 @@ class StoreRestores:
         findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
         rows: list[StoreRestore] = []
         ranges: dict[int, Range] = {}
+        compacted: list[tuple[StoreTask, StoreRestore, Range]] = []
         for task, restore, entry in restores:
             p = partitions.get(restore.changelog)
             if p is None:
@@ -231,7 +233,10 @@ class StoreRestores:
                 findings += told if p.records else [*told, *emptied(task, restore)]
             start = row.restore_from or 0
             ranges[len(rows)] = Range(p.folder.topic, p.folder.partition, start, max(start, p.restart_end))
+            if (cleaned := compacted_range(p, row)) is not None:
+                compacted.append((task, row, cleaned))
             rows.append(row)
+        findings += compaction_findings(logs, compacted)
         for i, count in zip(ranges, logs.counts(list(ranges.values())), strict=True):
             rows[i] = replace(rows[i], records=count.data, bytes=count.data_bytes)
         return rows, findings
@@ -248,7 +253,7 @@ class StoreRestores:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
 
 
-_DELETED = frozenset({"store-beyond-log", "entry-without-store", "corrupt-file"})
+_DELETED = frozenset({"store-beyond-log", "store-behind-compaction", "entry-without-store", "corrupt-file"})
 """Findings about stores that would go on from a state which is none, or at which Kafka Streams stops: their task's
 folder is deleted first.
 """
