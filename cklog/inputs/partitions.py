@@ -84,8 +84,8 @@ class Folder:
     """One partition's folder and what the broker's own files say of it; None: they do not say.
 
     `clean`: the broker was stopped cleanly, so that it will not check its logs. `compacted`: the broker has compacted
-    it, up to before `cleaned_to`; None if there is no list of what it compacts. `snapshot` is the newest one. `deleted` segments wait for their
-    deletion and still hold data. `unpaired` are indexes whose segments are not here.
+    it, up to before `cleaned_to`; None if there is no list of what it compacts. `snapshot` is the newest one. `deleted`
+    segments wait for their deletion and still hold data. `unpaired` are indexes whose segments are not here.
     """
 
     topic: str

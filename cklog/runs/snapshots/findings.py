@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
@@ -191,21 +192,38 @@ def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:
     return Finding("files-not-checked", "warning", "--no-check-files", message)
 
 
-def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Finding]:
-    """Return files that are not where the metadata says, and were found by their job's id."""
+def moved_findings(
+    survey: Survey, chosen: Iterable[JudgedSnapshot], here: Callable[[str], str] = lambda path: path
+) -> list[Finding]:
+    """Return files that are not where the metadata says, and were found by their job's id.
+
+    `here` : says by which name a folder below PATH is opened
+    """
     moved = [j for j in chosen if j.moved]
     if not moved:
         return []
     first = moved[0]
-    told = f", as in {first.uri}" if first.uri else ""
+    told = f" (as in {first.uri})" if first.uri else ""
     message = (
         f"{name_of(first)}{f' and {len(moved) - 1} more' if len(moved) > 1 else ''}: files are stored under another "
-        f"path{told}, and were found here by their job's id. That is right if this is a copy; if the folder was "
-        "moved, the restore will not find them. --map OLD=NEW says it for sure"
+        f"path{told}, and cklog found them by their job's id. cklog assumes that PATH is a copy and that the job still "
+        "has its files at the stored path: --map OLD=NEW says so for sure. If the directory was moved, a restore fails "
+        f"in the tasks, because only savepoints can be moved: {_move_back(first, here)}"
     )
     return [
         Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))
     ]
+
+
+def _move_back(judged: JudgedSnapshot, here: Callable[[str], str]) -> str:
+    """Say how a checkpoint that was moved can be restored: from where it was written."""
+    job = judged.folder.job
+    uri = (judged.uri or "").removeprefix("file://").removeprefix("file:")
+    before, found, _ = uri.rpartition(f"/{posixpath.basename(job)}/") if job else ("", "", "")
+    if not found or not before.startswith("/"):
+        return "put its files back at the stored path first"
+    above, new = posixpath.dirname(before), here(posixpath.dirname(job))
+    return f"put it back first, with mkdir -p {shlex.quote(above)} && mv -- {shlex.quote(new)} {shlex.quote(before)}"
 
 
 def lineage_findings(

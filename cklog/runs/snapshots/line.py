@@ -155,7 +155,7 @@ class SnapshotLine:
         elif where != judged.uri:
             doubts.append("the path is that of this copy: restore from where the cluster sees it (--map OLD=NEW)")
         if judged.moved:
-            doubts.append("its files were stored under another path: of a folder that was moved they are not found")
+            doubts.append("cklog assumes that PATH is a copy: a checkpoint that was moved fails in its tasks")
         if must_be_claimed(plan.survey, judged):
             doubts.append("the new job owns the old one's files: copy first what is to stay")
         return "; ".join(doubts) or None

@@ -78,7 +78,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
     findings += several
     subjects = {f.subject for f in several}
     rows = dependencies(found.judged, owners, parser.job_id)
-    findings += moved_findings(found, [j for j in chosen.values() if j is not None])
+    findings += moved_findings(found, [j for j in chosen.values() if j is not None], parser.original)
     findings += dependency_findings(rows)
     if not question.check_files:
         findings = [f for f in findings if f.id != "files-outside"]

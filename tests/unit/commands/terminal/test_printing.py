@@ -82,7 +82,7 @@ def test_a_long_answer_ends_in_its_verdict_and_its_command() -> None:
 @pytest.mark.parametrize("brief", [False, True])
 def test_what_to_do_is_wrapped_between_words_and_its_command_is_not(brief: bool) -> None:
     told = on_terminal("recovery-line", FLINK, *(["--brief"] if brief else []), columns=50).out
-    assert told.replace("\n", " ").count(" of a folder that was moved they are not found. ") == (1 if brief else 2)
+    assert told.replace("\n", " ").count(" a checkpoint that was moved fails in its tasks. ") == (1 if brief else 2)
     assert [line for line in told.splitlines() if len(line) > 50 and line != COMMAND] == []
 
 
