@@ -82,7 +82,7 @@ ChannelOption = Annotated[
     typer.Option("--channel", metavar="NAME=TOPIC-PARTITION", help="With --kafka: a channel's or source's log."),
 ]
 GroupOption = Annotated[
-    str, typer.Option("--group", metavar="G", help="With --kafka: only this group's committed offsets.")
+    str, typer.Option("--group", metavar="G", help="Kafka logs (PATH or --kafka): only this group's offsets.")
 ]
 SourceFromOption = Annotated[
     list[str] | None,

@@ -294,3 +294,24 @@ class GroupCommit:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedCommit:
+    """A committed offset that was deleted, or has expired: its last value, and when that was committed.
+
+    `offset` None: the log of commits does not have the value any more. `at` is the deletion's record in `log`.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int | None
+    time: int | None
+    log: str
+    at: int
+
+    @property
+    def name(self) -> str:
+        """The partition."""
+        return f"{self.topic}-{self.partition}"

@@ -17,16 +17,21 @@ import pyarrow.compute as pc
 
 from cklog.engine.scan import Kernel
 from cklog.inputs.connectors import RecordFate, RecordFates
-from cklog.inputs.partitions import COMMITS, GroupCommit, Partition
+from cklog.inputs.partitions import COMMITS, DeletedCommit, GroupCommit, Partition
 
 COLUMNS = (*COMMITS.names, "_path")
 
 LAST = pa.schema(
-    [pa.field("pending", pa.bool_()), *(f.with_nullable(True) for f in COMMITS), pa.field("_path", pa.string())]
+    [
+        pa.field("pending", pa.bool_()),
+        pa.field("deleted", pa.bool_()),
+        *(f.with_nullable(True) for f in COMMITS),
+        pa.field("_path", pa.string()),
+    ]
 )
-"""The last commit per key of those that count, and of those that are pending."""
+"""The last commit per key of those that count, of those that are pending, and the last deletion of each."""
 
-_KEYS = ["_path", "group", "topic", "partition", "pending"]
+_KEYS = ["_path", "group", "topic", "partition", "pending", "deleted"]
 
 
 class OffsetSpan(NamedTuple):
@@ -90,7 +95,7 @@ def _last_commits(
     fates: list[RecordFate] = ["counts"] * table.num_rows
     if pc.any(table["transactional"]).as_py():
         fates = _commit_fates(table, spans, folder)
-    columns = [pa.array([fate == "pending" for fate in fates], pa.bool_()), *table.columns]
+    columns = [pa.array([fate == "pending" for fate in fates], pa.bool_()), pc.is_null(table["offset"]), *table.columns]
     counted = pa.array([fate != "aborted" for fate in fates])
     kept = pc.and_(counted, pc.less(table["at"], cuts[folder]))
     return _newest_by_key(pa.table(columns, schema=LAST).filter(kept))
@@ -134,8 +139,8 @@ def _newest_by_key(table: pa.Table) -> pa.RecordBatch:
 
 def committed(
     table: pa.Table, logs: Iterable[Partition], coordinator: Callable[[str, int], int]
-) -> tuple[GroupCommit, ...]:
-    """Return the committed offsets, by group, topic and partition.
+) -> tuple[tuple[GroupCommit, ...], tuple[DeletedCommit, ...]]:
+    """Return the committed offsets, and those that were deleted, by group, topic and partition.
 
     Of two logs that hold one, that of the group's own coordinator wins: `coordinator` gives the number of the partition
     that a group's commits belong in, of so many.
@@ -159,8 +164,9 @@ def committed(
                 epoch=row["leader_epoch"],
             )
         )
-    commits = (_group_commit(key, rows) for key, rows in sorted(found.items()))
-    return tuple(commit for commit in commits if commit is not None)
+    commits = [_group_commit(key, rows) for key, rows in sorted(found.items())]
+    kept = tuple(commit for commit in commits if isinstance(commit, GroupCommit))
+    return kept, tuple(commit for commit in commits if isinstance(commit, DeletedCommit))
 
 
 class _FoundCommit(NamedTuple):
@@ -179,16 +185,20 @@ class _FoundCommit(NamedTuple):
     epoch: int | None
 
 
-def _group_commit(key: tuple[str, str, int], found: list[_FoundCommit]) -> GroupCommit | None:
-    """The newest commit that counts, with a pending one behind it; None if it is deleted, or nothing counts."""
+def _group_commit(key: tuple[str, str, int], found: list[_FoundCommit]) -> GroupCommit | DeletedCommit | None:
+    """The newest commit that counts, with a pending one behind it; None if nothing counts."""
     ordered = sorted(found, key=lambda commit: commit[:4])
     counting = [commit for commit in ordered if not commit.pending]
     pending = [commit for commit in ordered if commit.pending and commit.offset is not None]
     newest = counting[-1] if counting else None
-    if newest is None or newest.offset is None:
+    if newest is None:
         return None
-    waits = pending[-1].offset if pending and pending[-1][:2] > newest[:2] else None
     group, topic, partition = key
+    if newest.offset is None:
+        last = next((commit for commit in reversed(counting) if commit.offset is not None), None)
+        value, time = (None, None) if last is None else (last.offset, last.time)
+        return DeletedCommit(group, topic, partition, value, time, newest.log, newest.at)
+    waits = pending[-1].offset if pending and pending[-1][:2] > newest[:2] else None
     return GroupCommit(
         group=group,
         topic=topic,

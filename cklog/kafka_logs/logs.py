@@ -19,6 +19,7 @@ from cklog.inputs.offers import OffersPartitions
 from cklog.inputs.partitions import (
     UNREAD,
     BrokerLayout,
+    DeletedCommit,
     Folder,
     GroupCommit,
     Partition,
@@ -35,10 +36,25 @@ _COMMITS_LOST = UNREAD | {"bad-record"}
 
 
 class CommittedOffsets(NamedTuple):
-    """Committed offsets by group, topic and partition, and the damage in their log."""
+    """Committed offsets by group, topic and partition, the damage in their log, and what was deleted."""
 
     found: tuple[GroupCommit, ...]
     damage: tuple[Damage, ...]
+    deleted: tuple[DeletedCommit, ...] = ()
+
+    def of_group(self, group: str) -> CommittedOffsets:
+        """Return what one group has committed.
+
+        Raises
+        ------
+        NotFound : it has committed nothing here
+        """
+        found = tuple(c for c in self.found if c.group == group)
+        deleted = tuple(c for c in self.deleted if c.group == group)
+        if not found and not deleted:
+            known = ", ".join(sorted({c.group for c in (*self.found, *self.deleted)})[:5])
+            raise NotFound(f"--group {group}: it has committed nothing here", f"groups: {known}" if known else "")
+        return self._replace(found=found, deleted=deleted)
 
 
 class PartitionLogs:
@@ -137,8 +153,8 @@ class PartitionLogs:
             trim=group_commits.trimmed,
         )
         scanned = self._run_scan(scan)
-        found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
-        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id in _COMMITS_LOST))
+        found, deleted = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
+        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id in _COMMITS_LOST), deleted)
 
     def _range_count(self, partition: Partition, wanted: Range, rows: dict[str, list[dict[str, Any]]]) -> RangeCount:
         mine = rows.get(partition.folder.path, [])

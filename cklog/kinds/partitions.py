@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersPartitions
@@ -39,8 +40,15 @@ class PartitionsKind(Kind):
     judges_sources = True
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        ask = self._log.replay if command == "replay" else self._log.recovery_line
-        return self._beside_logs(ask(question), kafka)
+        log, beside = self._of_group(kafka)
+        ask = log.replay if command == "replay" else log.recovery_line
+        return self._beside_logs(ask(question), beside)
+
+    def _of_group(self, kafka: KafkaLogs) -> tuple[PartitionLog, KafkaLogs]:
+        """Return the logs of PATH, of one group if `--group` names it, and what is meant for other logs."""
+        if kafka.folder or not kafka.group:
+            return self._log, kafka
+        return PartitionLog(self._log.logs, kafka.group), replace(kafka, group="")
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
         from cklog.runs.partitions.runbook import partition_steps
@@ -54,5 +62,6 @@ class PartitionsKind(Kind):
         from cklog.runs.partitions.impact import partition_impact
 
         self._refuse_times(asked)
-        self._bound_logs(kafka)
-        return partition_impact(self._log.replay(question), self._log.logs.partitions())
+        log, beside = self._of_group(kafka)
+        self._bound_logs(beside)
+        return partition_impact(log.replay(question), log.logs.partitions())

@@ -224,15 +224,8 @@ def _range_row(a: _AskedRange, count: RangeCount) -> dict[str, Any]:
 
 def _committed_rows(logs: PartitionLogs, group: str) -> list[dict[str, Any]]:
     """Return the committed offsets of `group` ("": of all) as rows of the answer's details."""
-    commits, _ = logs.commits
-    if group and all(c.group != group for c in commits):
-        known = ", ".join(sorted({c.group for c in commits})[:5])
-        raise NotFound(f"--group {group}: it has committed nothing here", f"groups: {known}" if known else "")
-    return [
-        {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset}
-        for c in commits
-        if group in ("", c.group)
-    ]
+    commits = logs.commits.of_group(group) if group else logs.commits
+    return [{"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset} for c in commits.found]
 
 
 def _offset_differences(

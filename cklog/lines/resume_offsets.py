@@ -38,10 +38,11 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
     NothingToWrite : the line has no source
     UsageError : none of this operator; readers of one partition that disagree; a source or offset that is not Kafka's
     """
-    if not line.sources:
+    sources = [*line.sources, *_deleted_offsets(line, operator)]
+    if not sources:
         raise NothingToWrite("there is no source offset to export: the line has no source")
     name = line.reader_names()
-    chosen = [s for s in line.sources if operator in ("", s.operator, name(s))]
+    chosen = [s for s in sources if operator in ("", s.operator, name(s))]
     if not chosen:
         readers = ", ".join(sorted({name(s) for s in line.sources}))
         raise UsageError("there is no source offset to export", f"operators that read a source: {readers}")
@@ -60,6 +61,17 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
         found[key] = _to_later_end(found[key], row) if key in found else row
         reader[key] = source
     return _sorted_rows(found.values(), topic)
+
+
+def _deleted_offsets(line: RecoveryLine, group: str) -> list[SourceOffset]:
+    """Return the last values of a group's offsets that were deleted; "": of the only group that there is."""
+    rows = [row for row in line.details.get("deleted_groups", ()) if row["resume"] is not None]
+    groups = {row["group"] for row in rows} | {source.operator for source in line.sources}
+    return [
+        SourceOffset(row["partition"], row["resume"], row["group"], 0)
+        for row in rows
+        if row["group"] == group or (not group and len(groups) == 1)
+    ]
 
 
 def with_new_partitions(line: RecoveryLine, rows: list[ResumeOffset]) -> list[ResumeOffset]:

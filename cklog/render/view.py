@@ -143,6 +143,7 @@ _DETAIL_TITLES: Mapping[str, str] = {
     "pending": "Pending for sinks",
     "against": "Against the other snapshot, in records",
     "groups": "Groups go on at",
+    "deleted_groups": "Deleted offsets of groups",
     "committed_difference": "What groups have committed beside the checkpoint",
     "ranges": "To read again",
     "partitions": "Partitions",

@@ -17,8 +17,9 @@ from typing import Any
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
+from cklog.kafka_logs.deleted import deleted_findings, deleted_rows
 from cklog.kafka_logs.findings import commit_findings, late_start_findings, partition_findings
-from cklog.kafka_logs.logs import PartitionLogs
+from cklog.kafka_logs.logs import CommittedOffsets, PartitionLogs
 from cklog.kafka_logs.partition import cut_alone
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.lines.recovery.work import Work, Works
@@ -47,10 +48,11 @@ _REPAIRS = frozenset(
 
 
 class PartitionLog:
-    """The analyses of partitions and groups."""
+    """The analyses of partitions and groups; `group`: of this group alone."""
 
-    def __init__(self, logs: PartitionLogs) -> None:
+    def __init__(self, logs: PartitionLogs, group: str = "") -> None:
         self.logs = logs
+        self._group = group
 
     def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
         """Say where logs will end and groups go on."""
@@ -85,7 +87,11 @@ class PartitionLog:
     @property
     def commits(self) -> tuple[GroupCommit, ...]:
         """What groups have committed."""
-        return self.logs.commits.found
+        return self._committed.found
+
+    @cached_property
+    def _committed(self) -> CommittedOffsets:
+        return self.logs.commits.of_group(self._group) if self._group else self.logs.commits
 
     @cached_property
     def _ahead(self) -> list[tuple[GroupCommit, RangeCount]]:
@@ -126,6 +132,7 @@ class PartitionLog:
                 "headline": _headline(self.partitions.values(), self.commits),
                 "partitions": [_row(p) for p in listed],
                 "groups": [_group_row(commit, p) for commit, p in commits],
+                "deleted_groups": deleted_rows(self._committed.deleted, self.partitions),
                 "committed_offsets": [
                     {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset}
                     for c, _ in commits
@@ -159,7 +166,7 @@ class PartitionLog:
 
     def findings(self) -> list[Finding]:
         partitions = self.partitions
-        commits, damage = self.logs.commits
+        commits, damage, deleted = self._committed
         every = [*(item for p in partitions.values() for item in p.damage), *damage]
         return [
             *self.logs.layout.findings,
@@ -170,6 +177,7 @@ class PartitionLog:
                 "Groups whose commits were all deleted have no offset: auto.offset.reset decides where they start",
             ),
             *commit_findings(commits, partitions),
+            *deleted_findings(deleted),
         ]
 
     def inputs(self) -> tuple[InputUsed, ...]:

@@ -19,6 +19,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
 from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
+from cklog.kafka_logs.deleted import deleted_findings
 from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.recovery.time import with_recovery_time
@@ -31,7 +32,7 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.stores.compaction import compacted_range, compaction_findings
-from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, of_task, unchecked_stores, unread_stores
+from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, notes, of_task, unchecked_stores, unread_stores
 from cklog.runs.stores.recovery import store_works
 
 
@@ -129,7 +130,7 @@ class StoreRestores:
             useless=(),
             steps=(),
             domino=False,
-            notes=_notes(self._logs is not None),
+            notes=notes(self._logs is not None),
             details={
                 "headline": _headline(restores, self._logs is not None),
                 "stores": [asdict(r) for r in restores],
@@ -210,6 +211,8 @@ class StoreRestores:
         ]
         findings += partition_findings(partitions.values(), logs.layout.folders)
         findings += no_task({r.changelog for _, r, _ in restores}, known)
+        applications = {task.application for task in self._layout.tasks}
+        findings += deleted_findings(c for c in logs.commits.deleted if c.group in applications)
         whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
         findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
         rows: list[StoreRestore] = []
@@ -395,8 +398,3 @@ def _go(count: int) -> str:
 
 def _its(count: int) -> str:
     return "its" if count == 1 else "their"
-
-
-def _notes(logged: bool) -> tuple[str, ...]:
-    note = "a task's checkpoint is the lowest next offset of its stores; stores are mostly ahead of it"
-    return (note,) if logged else (note, "no changelogs are here: where they end is not known")

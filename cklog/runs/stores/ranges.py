@@ -331,3 +331,9 @@ def emptied(task: StoreTask, restore: StoreRestore) -> list[Finding]:
     )
     severity: Severity = "error" if restore.start == "checkpoint" else "warning"
     return [Finding("missing-changelog", severity, restore.changelog, told)]
+
+
+def notes(logged: bool) -> tuple[str, ...]:
+    """Say what an answer about stores takes for granted; `logged`: there are changelogs."""
+    note = "a task's checkpoint is the lowest next offset of its stores; stores are mostly ahead of it"
+    return (note,) if logged else (note, "no changelogs are here: where they end is not known")

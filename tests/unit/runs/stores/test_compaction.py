@@ -15,7 +15,7 @@ from tests.program import cklog
 TOPIC = "shop-counts-changelog"
 
 
-def line(root: Path, at: int, holes: tuple[int, ...], cleaned: int | None) -> tuple[int, dict[str, Any], list[str]]:
+def line(root: Path, at: int, holes: tuple[int, ...], cleaned: int | None) -> tuple[int, Any, list[Any]]:
     """A store whose next offset is `at`, and a changelog of 20 offsets without those in `holes`; `cleaned` to there."""
     put_task(root / "state" / "shop", "0_0", ("counts",), {f"{TOPIC} 0": at - 1})
     log = TopicLog()
