@@ -52,7 +52,8 @@ class CommittedOffsets(NamedTuple):
         found = tuple(c for c in self.found if c.group == group)
         deleted = tuple(c for c in self.deleted if c.group == group)
         if not found and not deleted:
-            known = ", ".join(sorted({c.group for c in (*self.found, *self.deleted)})[:5])
+            groups = {c.group for c in self.found} | {c.group for c in self.deleted}
+            known = ", ".join(sorted(groups)[:5])
             raise NotFound(f"--group {group}: it has committed nothing here", f"groups: {known}" if known else "")
         return self._replace(found=found, deleted=deleted)
 

@@ -206,9 +206,9 @@ def moved_findings(
     told = f" (as in {first.uri})" if first.uri else ""
     message = (
         f"{name_of(first)}{f' and {len(moved) - 1} more' if len(moved) > 1 else ''}: files are stored under another "
-        f"path{told}, and cklog found them by their job's id. cklog assumes that PATH is a copy and that the job still "
-        "has its files at the stored path: --map OLD=NEW says so for sure. If the directory was moved, a restore fails "
-        f"in the tasks, because only savepoints can be moved: {_move_back(first, here)}"
+        f"path{told}, and cklog found them by their job's id. cklog assumes that PATH is a copy and that the originals "
+        "still exist (--map OLD=NEW says so). If the directory was moved, a restore fails in the tasks, because only "
+        f"savepoints can be moved: {_move_back(first, here)}"
     )
     return [
         Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))

@@ -96,7 +96,7 @@ def test_committed_offsets_equal_the_dump(shared_data: Path, logs: PartitionLogs
         if match and json.loads(match[2])["type"] == "1":
             key = json.loads(match[2])["data"]
             printed[key["group"], key["topic"], key["partition"]] = json.loads(match[3])["data"]["offset"]
-    commits, damage = logs.commits
+    commits, damage, _ = logs.commits
     assert {(c.group, c.topic, c.partition): c.offset for c in commits} == printed
     assert {c.group for c in commits} == {"brandnew", "g1", "g2", "g3"}
     assert not any(c.misplaced or c.pending is not None for c in commits)

@@ -47,6 +47,15 @@ def plain(folder: Path, count: int = 3) -> Path:
     return log.write(folder)
 
 
+@produces("deleted-commit", exit=0)
+def _(folder: Path) -> Asked:
+    plain(folder / "t-0")
+    log = TopicLog()
+    log.add(commit_batch(0, [("g", "t", 0, 2), ("g", "t", 0, None)]), [0, 1], 2, "data")
+    log.write(folder / "__consumer_offsets-0")
+    return "recovery-line", folder
+
+
 @produces("over-budget", exit=5)
 def _(folder: Path) -> Asked:
     plain(folder / "t-0")

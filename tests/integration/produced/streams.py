@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.builders.checkmate import BUCKET, START, put_log, put_snapshot
+from tests.builders.kafka_broker import TopicLog
 from tests.builders.stores import APP, checkpoint, put_store, put_task
 from tests.builders.stores import put_log as put_changelog
 from tests.integration.produced.cases import Asked, produces
@@ -22,6 +23,15 @@ def beside(folder: Path, stores: tuple[str, ...], entries: dict[str, int] | None
 @produces("store-beyond-log", exit=3)
 def _(folder: Path) -> Asked:
     return beside(folder, ("counts",), {f"{COUNTS} 0": 41}, 0, 40)
+
+
+@produces("store-behind-compaction", exit=3)
+def _(folder: Path) -> Asked:
+    put_task(folder / APP, "0_0", ("counts",), {f"{COUNTS} 0": 4})
+    log = TopicLog()
+    log.data(20, holes=(7, 9))
+    log.write(folder / "kafka" / f"{COUNTS}-0")
+    return "recovery-line", folder / APP, "--kafka", folder / "kafka"
 
 
 @produces("missing-task", exit=0)

@@ -34,7 +34,7 @@ PRINTED = re.compile(r"^(error|warning|info) \[([a-z-]+)\] (.*)", flags=re.MULTI
 
 _NOUNS = "record message file checkpoint event channel segment offset snapshot subtask window result store chain step"
 UNGRAMMATICAL = re.compile(
-    rf"\b1 (?:{_NOUNS.replace(' ', '|')})s\b|\b1 [a-z]+ (?:are|have|were|hold|do)\b"
+    rf"\b1 (?:{_NOUNS.replace(' ', '|')})s\b|\b1 (?!and )[a-z]+ (?:are|have|were|hold|do)\b"
     r"|\bone of the \d+ [a-z ]+ are\b|s (\d+) to \1\b|sss|\[\d+, \d+\)"
 )
 """One of something in the plural, from a number to itself, and half-open intervals in sentences."""

@@ -136,6 +136,6 @@ def test_records_that_are_no_commit_are_damage_and_the_rest_is_read(tmp_path: Pa
     ]
     log.add(batch(0, rows), range(5), 5, "data")
     log.write(tmp_path / "__consumer_offsets-0")
-    found, damage = logs_of(tmp_path).commits
+    found, damage, _ = logs_of(tmp_path).commits
     assert [(commit.name, commit.offset) for commit in found] == [("t-1", 7)]
     assert [(d.id, d.offset) for d in damage] == [("bad-record", 0), ("bad-record", 0), ("unknown-version", 0)]
