@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -88,6 +89,11 @@ class StoreTask:
     def file(self) -> str:
         """Where the task's entries are, or would be."""
         return f"{self.path}/.checkpoint" if self.path != "." else ".checkpoint"
+
+    def folder_of(self, store: str | None) -> str:
+        """Return what is deleted so that a store is restored: the task's folder, or the store's own in Quix Streams."""
+        own = self.system == "quix-streams" and store is not None
+        return posixpath.normpath(f"{self.path}/{store}/{self.group}/{self.partition}") if own else self.path
 
     @property
     def order(self) -> tuple[str, str, bool, int, str, int, str]:

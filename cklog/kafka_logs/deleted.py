@@ -32,8 +32,11 @@ def _resume(one: DeletedCommit, p: Partition | None) -> int | None:
     return min(max(one.offset, p.log_start), p.sure_end)
 
 
-def deleted_findings(deleted: Iterable[DeletedCommit]) -> Iterator[Finding]:
-    """Yield for each group what was deleted, and the command that writes it for a reset."""
+def deleted_findings(deleted: Iterable[DeletedCommit], rereads: bool = False) -> Iterator[Finding]:
+    """Yield for each group what was deleted, and the command that writes it for a reset.
+
+    `rereads` : the group has state on disk that has taken its input in, so that to read that again is an error
+    """
     groups: dict[str, list[DeletedCommit]] = {}
     for one in deleted:
         groups.setdefault(one.group, []).append(one)
@@ -48,7 +51,11 @@ def deleted_findings(deleted: Iterable[DeletedCommit]) -> Iterator[Finding]:
                 f". To set the offsets again: cklog replay PATH --group {shlex.quote(group)} --format kafka-csv, "
                 "then kafka-consumer-groups.sh --reset-offsets --from-file"
             )
-        yield Finding("deleted-commit", "warning", f"group {group}", message, effect="unknown")
+        if rereads:
+            message += ". Its stores have taken in the records up to there: to read them again counts them twice"
+            yield Finding("deleted-commit", "error", f"group {group}", message, effect="data-duplicated")
+        else:
+            yield Finding("deleted-commit", "warning", f"group {group}", message, effect="unknown")
 
 
 def _offsets(its: Sequence[DeletedCommit]) -> str:

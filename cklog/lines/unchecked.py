@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from cklog.model.about import findings_by_run
 from cklog.model.actions import RunAction
 from cklog.model.lines import UNREAD_POSITION, RecoveryLine, SourceOffset
 from cklog.model.question import Question
 from cklog.model.unchecked import Unchecked, unchecked_by
 from cklog.model.values import is_integer
-from cklog.model.verdict import Draft, is_about
+from cklog.model.verdict import Draft
 from cklog.model.wording import numbered
 
 
@@ -39,7 +40,7 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     by_job: dict[str, list[SourceOffset]] = {}
     for source in line.sources:
         by_job.setdefault(line.runs[0].run if alone else source.job, []).append(source)
-    for run in line.runs:
+    for run, about in zip(line.runs, findings_by_run(line.runs, found.findings), strict=True):
         rows = list(run.unchecked)
         if sources:
             left = [s for s in by_job.get(run.run, ()) if name(s) not in compared and s.source not in read_tables]
@@ -50,7 +51,7 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
         if tables and not names_sinks and not has_log:
             claim = "the tables that the job writes agree with this line"
             rows.append(Unchecked("sink", run.run, claim, "--sink URI"))
-        rows += unchecked_by([f for f in found.findings if alone or is_about(run, f)], given)
+        rows += unchecked_by(about, given)
         runs.append(replace(run, unchecked=tuple(rows)))
     details = line.details | ({"not_checked": [*_rows(runs)]} if question.explain else {})
     return replace(found, result=replace(line, runs=tuple(runs), details=details))

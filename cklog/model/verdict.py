@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, cast
 
 from cklog.errors import CorruptInput
+from cklog.model.about import findings_by_run
 from cklog.model.actions import RunAction, action_with, worst
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine
@@ -172,30 +173,18 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     runs = line.runs
     if unsure and all(run.action != "undetermined" for run in runs):
         runs = tuple(replace(run, action="undetermined") for run in runs)
-    blocks = [_blocks(run, draft.findings, len(runs) == 1) for run in runs]
-    mended = [_with_effects(run, errors) for run, errors in zip(runs, blocks, strict=True)]
-    mended = [_without_command(run) if run.action == "undetermined" else run for run in mended]
+    mended = []
+    for run, errors in zip(runs, findings_by_run(runs, [f for f in draft.findings if f.blocks]), strict=True):
+        one = replace(_with_effects(run, errors), blocked_by=_named(errors))
+        mended.append(_without_command(one) if one.action == "undetermined" else one)
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
     stopped = ("repair-first", "undetermined")
     if own and any(a.action != b.action and a.action in stopped for a, b in zip(mended, runs, strict=True)):
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
-    shown = tuple(replace(run, blocked_by=_named(errors)) for run, errors in zip(mended, blocks, strict=True))
-    actions = [run.action for run in shown]
+    actions = [run.action for run in mended]
     left = [action for action in actions if action != "start-over"] if line.action == "restart" else []
-    return replace(line, action=worst(left or actions), runs=shown, details=details)
-
-
-def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> list[Finding]:
-    """Return the errors about a run that a restart should wait for: all of them where it is the only run."""
-    return [f for f in findings if f.blocks and (alone or is_about(run, f))]
+    return replace(line, action=worst(left or actions), runs=tuple(mended), details=details)
 
 
 def _named(errors: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in errors))[:_MOST_BLOCKS]
-
-
-def is_about(run: RunAction, finding: Finding) -> bool:
-    """Return whether a finding names a run, or something in its folder."""
-    places = [finding.subject, *(place.path for place in finding.where)]
-    named = bool(run.run) and finding.subject.startswith(run.run)
-    return named or (run.path != "." and any(f"{place}/".startswith(f"{run.path}/") for place in places))

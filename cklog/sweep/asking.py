@@ -18,11 +18,12 @@ from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.kind import Opened
 from cklog.kinds.opening import PARSERS, kind_of, logs_below, parser_class
 from cklog.local_files import told_error
+from cklog.model.about import findings_by_run
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.question import KafkaLogs, Question
-from cklog.model.verdict import Answer, conclude, is_about
+from cklog.model.verdict import Answer, conclude
 from cklog.storage import Root
 from cklog.sweep.model import ScannedRun
 from cklog.sweep.time_limit import TimeUp, at_most
@@ -72,7 +73,9 @@ def rows_of(root: Root, form: str, shown: str, how: HowToAsk) -> list[ScannedRun
         return [problem_row(shown, form, given_up(how.seconds), sizes)]
     except (Exception, MemoryError) as error:  # of hostile input anything may come: it costs this row and no other
         return [problem_row(shown, form, told_problem(error, root, shown), sizes)]
-    return [_row(answer, action, shown, form, root) for action in answer.result.runs]
+    runs = answer.result.runs
+    about = findings_by_run(runs, answer.findings)
+    return [_row(answer, action, found, shown, form, root) for action, found in zip(runs, about, strict=True)]
 
 
 def problem_row(shown: str, form: str, problem: Problem, sizes: tuple[int, int] = (0, 0)) -> ScannedRun:
@@ -152,10 +155,10 @@ def _sizes(root: Root) -> tuple[int, int]:
     return len(files), sum(entry.size for entry in files)
 
 
-def _row(answer: Answer[RecoveryLine], action: RunAction, shown: str, form: str, root: Root) -> ScannedRun:
-    runs = answer.result.runs
-    mine = [f for f in answer.findings if _counts_for(f, action, runs)]
-    files, size = _sizes_below(root, action.path if len(runs) > 1 else ".")
+def _row(
+    answer: Answer[RecoveryLine], action: RunAction, mine: Sequence[Finding], shown: str, form: str, root: Root
+) -> ScannedRun:
+    files, size = _sizes_below(root, action.path if len(answer.result.runs) > 1 else ".")
     told = None if action.age_ms is None or action.chosen_time is None else action.chosen_time + action.age_ms
     last = max((t for t in (told, action.newest_time, action.chosen_time) if t is not None), default=None)
     counts = {severity: [f.id for f in mine if f.severity == severity] for severity in ("error", "warning", "info")}
@@ -182,11 +185,6 @@ def _row(answer: Answer[RecoveryLine], action: RunAction, shown: str, form: str,
         error_id=None,
         message=None,
     )
-
-
-def _counts_for(finding: Finding, run: RunAction, runs: Sequence[RunAction]) -> bool:
-    """Whether a finding is about a run, or about none of those in its folder and so about all."""
-    return len(runs) == 1 or is_about(run, finding) or not any(is_about(other, finding) for other in runs)
 
 
 def _sizes_below(root: Root, folder: str) -> tuple[int, int]:

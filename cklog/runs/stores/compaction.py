@@ -38,10 +38,10 @@ def compaction_findings(
                 f"a store of task {task.name} is at offset {count.start}, but the broker has compacted "
                 f"{restore.changelog} since: {gone} of the {many(count.end - count.start, 'offset')} up to {count.end} "
                 f"{agreeing(gone, 'have')} no record. Deletions older than delete.retention.ms (24 hours by default) "
-                "may be among them, and the store would keep keys that were deleted. Delete the folder of the task "
-                "while the instance is down: it restores the task from its changelogs"
+                "may be among them, and the store would keep keys that were deleted. Delete its folder while the "
+                "instance is down: it is restored from the changelog"
             )
-            where = (Where(task.file), Where(restore.changelog))
+            where = (Where(task.folder_of(restore.store)), Where(restore.changelog))
             yield Finding("store-behind-compaction", "error", restore.changelog, message, where, effect="data-lost")
 
 

@@ -7,8 +7,6 @@ checkpoint is the lowest of its stores' next offsets.
 
 from __future__ import annotations
 
-import posixpath
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -17,13 +15,13 @@ from typing import TypedDict
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
-from cklog.inputs.partitions import UNREAD, Range
+from cklog.inputs.partitions import Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.deleted import deleted_findings
 from cklog.kafka_logs.findings import late_start_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.recovery.time import with_recovery_time
-from cklog.model.actions import RunAction, action_of
+from cklog.model.actions import RunAction
 from cklog.model.checks import Check, Verification, hides_newer, refutations, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection
@@ -31,8 +29,9 @@ from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.stores.action import is_unsure, run_action
 from cklog.runs.stores.compaction import compacted_range, compaction_findings
-from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, notes, of_task, unchecked_stores, unread_stores
+from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, notes, of_task, unread_stores
 from cklog.runs.stores.recovery import store_works
 
 
@@ -84,7 +83,7 @@ class StoreRestores:
             *refutations(checks, "line"),
         ]
         result = verification(unless_hidden(checks, hides_newer(findings)))
-        unsure = result.undecided or _is_unsure(findings)
+        unsure = result.undecided or is_unsure(findings)
         return Draft("verify", result, found, self._inputs(), indeterminate=unsure)
 
     def inspect(self) -> Draft[StoresInspection]:
@@ -106,7 +105,7 @@ class StoreRestores:
             "tasks": tasks,
             "stores": restores,
         }
-        return Draft("inspect", result, findings, self._inputs(), indeterminate=_is_unsure(findings))
+        return Draft("inspect", result, findings, self._inputs(), indeterminate=is_unsure(findings))
 
     @cached_property
     def _layout(self) -> StoreLayout:
@@ -138,47 +137,25 @@ class StoreRestores:
         )
         nothing = bool(line) and all(e.state == "initial" for e in line)
         applications = sorted({task.application for task in self._layout.tasks})
-        result = replace(result, runs=tuple(self._run_action(name, restores, findings) for name in applications))
+        result = replace(result, runs=tuple(self._run_action(name) for name in applications))
         draft = Draft(
-            command, result, findings, self._inputs(), unrecoverable=nothing, indeterminate=_is_unsure(findings)
+            command, result, findings, self._inputs(), unrecoverable=nothing, indeterminate=is_unsure(findings)
         )
         return with_recovery_time(draft, store_works(line, restores), question.rates)
 
-    def _run_action(self, application: str, restores: list[StoreRestore], findings: list[Finding]) -> RunAction:
-        """What to do about one application: its stores go on by themselves, unless one is ahead of its changelog."""
-        tasks = {task.name: task for task in self._layout.tasks if task.application == application}
-        mine = [r for r in restores if r.task in tasks]
-        paths = {task.path for task in tasks.values()}
-        about = [f for f in findings if _is_about(f, paths, {r.changelog for r in mine})]
-        deleted = [f for f in about if f.id in _DELETED]
-        wrong = sorted(
-            {
-                tasks[r.task].path
-                for r in mine
-                if any(_is_about(f, {tasks[r.task].path}, {r.changelog}) for f in deleted)
-            }
-        )
-        unsure = _is_unsure(about) or (len(paths) == len(self._layout.tasks) and _is_unsure(findings))
-        nothing = bool(mine) and all(r.start == "beginning" for r in mine)
-        lost = any(f.id == "store-below-log" for f in about)
-        return RunAction(
-            run=application,
-            action=action_of(unsure, nothing=nothing and not wrong, repair=bool(wrong)),
-            path=posixpath.commonpath([posixpath.dirname(path) for path in paths]) or ".",
-            newest=f"{many(len(mine), 'store')} of {many(len(tasks), 'task')}",
-            chosen=None if nothing else f"{sum(r.start == 'checkpoint' for r in mine)} of {many(len(mine), 'store')}",
-            command=f"rm -r -- {' '.join(shlex.quote('./' + path) for path in wrong)}" if wrong else None,
-            note=(
-                "below PATH, while the instance is down; it restores these tasks from their changelogs"
-                if wrong
-                else "start the instance again: it restores its stores by itself"
-            ),
-            read_again=sum(r.records or 0 for r in mine),
-            read_again_bytes=sum(r.bytes or 0 for r in mine),
-            reads_more=any(r.records is None for r in mine),
-            lost=None if lost or unsure or self._logs is None else 0,
-            unchecked=tuple(unchecked_stores(application, mine)),
-        )
+    def _run_action(self, application: str) -> RunAction:
+        restores, findings = self._read
+        return run_action(application, self._layout.tasks, restores, findings, self._doubtful)
+
+    @cached_property
+    def _doubtful(self) -> set[str] | None:
+        """The changelogs that may not restore a store; None: there are no logs."""
+        if self._logs is None:
+            return None
+        names = {r.changelog for r in self._read[0]}
+        known = names & {folder.name for folder in self._logs.layout.folders}
+        read = self._logs.partitions(known)
+        return names - {p.name for p in read.values() if not p.damage and not p.unread}
 
     @cached_property
     def _read(self) -> tuple[list[StoreRestore], list[Finding]]:
@@ -212,7 +189,7 @@ class StoreRestores:
         findings += partition_findings(partitions.values(), logs.layout.folders)
         findings += no_task({r.changelog for _, r, _ in restores}, known)
         applications = {task.application for task in self._layout.tasks}
-        findings += deleted_findings(c for c in logs.commits.deleted if c.group in applications)
+        findings += deleted_findings((c for c in logs.commits.deleted if c.group in applications), rereads=True)
         whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
         findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
         rows: list[StoreRestore] = []
@@ -254,25 +231,6 @@ class StoreRestores:
 
     def _inputs(self) -> tuple[InputUsed, ...]:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
-
-
-_DELETED = frozenset({"store-beyond-log", "store-behind-compaction", "entry-without-store", "corrupt-file"})
-"""Findings about stores that would go on from a state which is none, or at which Kafka Streams stops: their task's
-folder is deleted first.
-"""
-
-
-def _is_about(finding: Finding, paths: set[str], changelogs: set[str]) -> bool:
-    """Whether a finding speaks of a task's folder, or of the changelog of one of its stores."""
-    return finding.subject in changelogs or any(f"{finding.subject}/".startswith(f"{path}/") for path in paths)
-
-
-def _is_unsure(findings: Iterable[Finding]) -> bool:
-    """Whether it is not known at which offset a store is, or what its changelog holds from there on."""
-    return any(
-        finding.id in UNREAD | {"unread-store"} or (finding.id == "missing-changelog" and finding.severity == "error")
-        for finding in findings
-    )
 
 
 _NOT_RESTORED = (

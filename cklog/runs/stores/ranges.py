@@ -123,7 +123,7 @@ def fitted(
     if start is None:
         return replace(restore, restore_from=log_start, restore_to=log_end), []
     if task.system == "quix-streams":
-        return _fitted_quix(task, restore, start, log_start, log_end)
+        return _fitted_quix(task, restore, start, log_start, log_end, (Where(task.folder_of(restore.store)),))
     if start < log_start:
         told = (
             f"{restore.changelog} begins at offset {log_start}, task {task.name} goes on at {start}: out of range; "
@@ -210,7 +210,7 @@ def unread_stores(tasks: Iterable[StoreTask]) -> list[Finding]:
 
 
 def _fitted_quix(
-    task: StoreTask, restore: StoreRestore, start: int, log_start: int, log_end: int
+    task: StoreTask, restore: StoreRestore, start: int, log_start: int, log_end: int, where: tuple[Where, ...]
 ) -> tuple[StoreRestore, list[Finding]]:
     """Fit what Quix Streams reads again: from its last record on, and nothing if that is the changelog's last."""
     if start >= log_end > 0:
@@ -218,9 +218,7 @@ def _fitted_quix(
             f"{restore.changelog} ends at offset {log_end}, a store of {task.name} holds it to {start}: Quix Streams "
             "refuses to start (InvalidStoreChangelogOffset). Delete the store's folder, so that it is restored"
         )
-        found = Finding(
-            id="store-beyond-log", severity="error", subject=restore.changelog, message=told, effect="restart-fails"
-        )
+        found = Finding("store-beyond-log", "error", restore.changelog, told, where, effect="restart-fails")
         return replace(restore, restore_from=start + 1, restore_to=log_end), [found]
     if start < log_start:
         told = (
@@ -228,9 +226,7 @@ def _fitted_quix(
             "range, and auto.offset.reset decides what is read. Delete the store's folder, so that it is restored"
         )
         moved = replace(restore, start="unknown", restore_from=None, restore_to=log_end)
-        return moved, [
-            Finding(id="store-below-log", severity="error", subject=restore.changelog, message=told, effect="data-lost")
-        ]
+        return moved, [Finding("store-below-log", "error", restore.changelog, told, where, effect="data-lost")]
     return replace(
         restore, restore_from=min(start, log_end) if start + 1 < log_end else log_end, restore_to=log_end
     ), []
@@ -268,11 +264,10 @@ def _foreign(task: StoreTask, entry: StoreOffset) -> Finding:
     )
     return Finding(
         id="corrupt-file",
-        severity="error",
+        severity="warning",
         subject=file,
         message=told,
         where=(_place(task, entry),),
-        effect="restart-fails",
     )
 
 

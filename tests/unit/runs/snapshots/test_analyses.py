@@ -117,7 +117,7 @@ def test_only_of_a_moved_folder_it_is_said_that_a_restore_may_not_find_its_files
     job(tmp_path)
     for root, said in ((tmp_path, False), (None, True)):
         (run,) = asked("recovery-line", tmp_path, root=root)["result"]["runs"]
-        assert ("stored under another path" in (run["note"] or "")) == said
+        assert ("a checkpoint that was moved fails" in (run["note"] or "")) == said
 
 
 def test_two_sizes_of_one_file_cannot_both_be_true(tmp_path: Path) -> None:
