@@ -47,11 +47,11 @@ class CommittedOffsets(NamedTuple):
 
         Raises
         ------
-        NotFound : it has committed nothing here
+        NotFound : it has committed nothing here, as far as all commits could be read
         """
         found = tuple(c for c in self.found if c.group == group)
         deleted = tuple(c for c in self.deleted if c.group == group)
-        if not found and not deleted:
+        if not found and not deleted and not self.damage:
             groups = {c.group for c in self.found} | {c.group for c in self.deleted}
             known = ", ".join(sorted(groups)[:5])
             raise NotFound(f"--group {group}: it has committed nothing here", f"groups: {known}" if known else "")

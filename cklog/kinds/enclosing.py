@@ -60,6 +60,8 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
     """Folders above PATH, the nearest first, with the formats whose runs have parts of such a name; by names alone."""
     above, part = root.parent()
     for levels in range(1, _DEPTH + 1):
+        if above.path == os.sep:  # to look for a run there is to list a whole machine
+            return
         formats = [name for name, parts in PARTS.items() if source in ("", name) and re.fullmatch(parts, part)]
         if formats:
             path = above.path if _SCHEME.match(root.path) else _shortened(root.path, levels)

@@ -72,7 +72,7 @@ def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[st
         *(("--channel", channel) for channel in kafka.channels),
         *([("--group", kafka.group)] if kafka.group else []),
         *(("--source-from", told) for told in question.source_from),
-        *(("--taken", told) for told in question.taken),
+        *(("--taken", _taken(text)) for text in question.taken),
         *(("--sink", _sink(text)) for text in question.sinks),
     ]
     failed = [
@@ -96,6 +96,11 @@ def from_anywhere(path: str) -> str:
 def _mapped(pair: str) -> str:
     old, _, new = pair.partition("=")
     return f"{old}={from_anywhere(new)}"
+
+
+def _taken(text: str) -> str:
+    name, _, place = text.partition("=")
+    return f"{name}={from_anywhere(place)}" if os.path.isfile(without_file_scheme(place)) else text  # or a topic
 
 
 def _sink(text: str) -> str:

@@ -64,7 +64,7 @@ def _unplanned_sources(parser: OffersBatches, logs: MetadataLogs) -> Iterable[Fa
             f"{many(len(plan.ends), 'source')}, and none by that number. If the query reads more, the plan is cut "
             "short and the restart fails: compare it with a backup. Else the folder is left from another query."
         )
-        yield Fact(file_finding("unjudged-source", "warning", f"{folder}/{number}", message))
+        yield Fact(file_finding("unjudged-source", "error", f"{folder}/{number}", message))
 
 
 def _of_source(ends: Ends, key: str) -> Ends:

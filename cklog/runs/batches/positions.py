@@ -140,7 +140,7 @@ def _shard_facts(parser: OffersBatches, logs: MetadataLogs, key: str) -> Iterabl
                 f"{place}/{batch} has no file for {first_few(sorted(shards - by_batch[batch]), _EXAMPLES)}. cklog "
                 f"cannot tell how far batch {batch} has read these shards, or what a restart does. {_BACK}."
             )
-            yield Fact(file_finding("unjudged-source", "warning", f"{place}/{batch}", message))
+            yield Fact(file_finding("unjudged-source", "error", f"{place}/{batch}", message))
 
 
 def _or_go_back(logs: MetadataLogs, by_batch: Container[int]) -> str:
@@ -160,7 +160,7 @@ def _ends_early(logs: MetadataLogs, place: str, by_batch: Mapping[int, set[str]]
             "committed one. cklog does not know this connector: if the source reads that entry, a restart fails. "
             "Compare the folder with a backup."
         )
-        yield Fact(file_finding("unjudged-source", "warning", f"{place}/{newest + 1}", message))
+        yield Fact(file_finding("unjudged-source", "error", f"{place}/{newest + 1}", message))
 
 
 def _folders_by_batch(paths: Iterable[str], folder: str) -> dict[str, dict[int, set[str]]]:

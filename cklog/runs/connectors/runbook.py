@@ -23,9 +23,9 @@ def connector_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequenc
         return []
     number = [one.run for one in line.runs].index(run.run)
     name = str(rows[0]["stored"]["connector"])
-    if run.action == "restart-older":
-        return [repairing(run, again)]
     changed = [row for row in rows if row["planned"]["offset"] != row["stored"]["offset"]]
+    if run.action == "restart-older" or (run.action == "repair-first" and not changed):
+        return [repairing(run, again)]
     setting = list(_setting(name, run.run, number, again)) if changed else []
     return [*setting, _resume(name), _look(run)]
 

@@ -17,7 +17,7 @@ from cklog.lines.entries import protocol_of
 from cklog.lines.replay_ranges import first_retained
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection, TimeSpan
-from cklog.model.verdict import FLAWS, Draft
+from cklog.model.verdict import FLAWS, NOT_JUDGED, Draft
 from cklog.model.wording import many, numbered
 from cklog.queues.full_scans import QueueRow
 from cklog.runs.records.reading import RecordReader
@@ -121,10 +121,12 @@ def inspect_records(
     inputs = [*inputs, *queues.inputs]
     events = None if raw is None else raw.order.counted
     result = inspection(records, built.history, logs, inputs, queues.rows, events)
-    ends = (
-        _short_logs(result["channels"], first_retained(reader.tables.manifest)) if validate and logs is not None else ()
-    )
-    return Draft("inspect", result, [*findings, *queues.findings, *built.findings, *ends], inputs)
+    found = [*findings, *queues.findings, *built.findings]
+    if (
+        validate and logs is not None and not any(f.id in NOT_JUDGED for f in found)
+    ):  # else it is not known where they end
+        found += _short_logs(result["channels"], first_retained(reader.tables.manifest))
+    return Draft("inspect", result, found, inputs)
 
 
 def _short_logs(channels: Iterable[ChannelRow], retained: Mapping[str, int]) -> Iterator[Finding]:

@@ -223,7 +223,8 @@ def _move_back(judged: JudgedSnapshot, here: Callable[[str], str]) -> str:
     if not found or not before.startswith("/"):
         return "put its files back at the stored path first"
     above, new = posixpath.dirname(before), here(posixpath.dirname(job))
-    return f"put it back first, with mkdir -p {shlex.quote(above)} && mv -- {shlex.quote(new)} {shlex.quote(before)}"
+    new, before, above = map(shlex.quote, (new, before, above))
+    return f"put it back first, with test ! -e {before} && mkdir -p {above} && mv -- {new} {before}"
 
 
 def lineage_findings(

@@ -124,12 +124,18 @@ class SnapshotLine:
         unsure = group.job in plan.mixed or self._is_unsure(group, judged, question)
         mendable = judged is None and any(j.repairable for j in group.snapshots)
         older = judged is not newest and not question.at
+        refused = judged is None and bool(question.at)
+        note = "look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored"
+        if refused:
+            note = "what --at names cannot be restored: ask without it for the newest that can"
         found = RunAction(
             run=self._parser.job_id(group.job),
-            action=action_of(unsure, nothing=judged is None and not mendable, repair=mendable, older=older),
+            action=action_of(
+                unsure, nothing=judged is None and not mendable and not refused, repair=mendable or refused, older=older
+            ),
             path=group.job or ".",
             newest=None if newest is None else name_of(newest).rpartition("/")[2],
-            note="look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored",
+            note=note,
         )
         if judged is None:
             return found

@@ -33,6 +33,12 @@ def _(folder: Path) -> Asked:
     return "recovery-line", checkpoints(folder, *pair(1, 1), '{"operator":"a","checkpoint":9,"sentt":{}}\n')
 
 
+@produces("log-ends-before-sent", exit=3)
+def _(folder: Path) -> Asked:
+    log(folder, 0, 1, 2)
+    return "inspect", checkpoints(folder, {**checkpoint("a", 1), "sent": {AB: 5}}), "--validate"
+
+
 @produces("torn-tail", exit=0)
 def _(folder: Path) -> Asked:
     return "recovery-line", checkpoints(folder, *pair(1, 1), '{"operator": "a", "subt')

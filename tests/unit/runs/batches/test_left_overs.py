@@ -81,7 +81,7 @@ def test_a_folder_of_a_source_that_the_plan_does_not_have_makes_the_answer_unsur
     root = sample()
     root.files["ck/sources/1/0"] = root.files["ck/sources/0/0"]
     plan = root.plan()
-    assert ("warning", "unjudged-source", "ck/sources/1") in said(plan)
+    assert ("error", "unjudged-source", "ck/sources/1") in said(plan)
     assert plan.unjudged == "what a source reads of ck/sources/1 is not known"
     root = sample()
     root.files["ck/sources/clicks/0"] = root.files["ck/sources/0/0"]

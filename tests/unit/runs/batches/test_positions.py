@@ -79,7 +79,7 @@ def test_kinesis_reads_the_shards_of_the_last_batch(folder: str) -> None:
     assert said(planned(ends, 3, {})) == [], "they may be kept elsewhere"
     other = planned(ends, 3, gone | {f"0/{folder}/3/shardId-1": b"{}"})
     assert (other.fails, bool(other.unjudged)) == (False, True)
-    assert said(other) == [("warning", "unjudged-source", f"sources/0/{folder}/3")]
+    assert said(other) == [("error", "unjudged-source", f"sources/0/{folder}/3")]
     closed = [*ends[:3], shard(3, isLast="true")]
     assert said(planned(closed, 3, gone | {f"0/{folder}/3/shardId-1": b"{}"})) == []
 
@@ -92,7 +92,7 @@ def test_an_entry_for_each_batch_that_a_source_of_no_known_kind_has_not_kept(pla
     del kept[f"0/{place}3"]
     plan = planned(ends, 3, kept)
     assert (plan.fails, bool(plan.unjudged)) == (False, True)
-    assert said(plan) == [("warning", "unjudged-source", f"sources/0/{place}3")]
+    assert said(plan) == [("error", "unjudged-source", f"sources/0/{place}3")]
     assert said(planned(ends, 3, {"0/offsets/0": b"{}"})) == [], "where it began, as Iceberg keeps it"
     late = {f"0/{place}{n}": b"7" for n in (3, 4)}
     assert said(planned([{"cursor": n} for n in range(6)], 5, late)) == [], "not an entry for each batch"
