@@ -66,6 +66,15 @@ def test_an_error_never_makes_an_action_ask_less(action: Action, effect: Effect)
     assert ACTIONS.index(concluded(action, error(effect))[0]) >= ACTIONS.index(action)
 
 
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_an_error_that_names_none_of_several_runs_counts_for_each(effect: Effect) -> None:
+    runs = tuple(RunAction(name, "restart", path=name, newest="9", chosen="9") for name in ("one", "oneself"))
+    line = RecoveryLine(True, "coordinated", (), (), (), (), (), (), False, runs=runs)
+    for subject, about in (("elsewhere", (True, True)), ("oneself source 3", (False, True)), ("one/f", (True, False))):
+        answer = conclude(Draft("recovery-line", line, (replace(error(effect), subject=subject),), ()))
+        assert [run.action for run in answer.result.runs] == [ASKED[effect] if it else "restart" for it in about]
+
+
 def test_an_error_without_an_effect_is_one_of_which_it_is_not_known() -> None:
     assert Finding("id", "error", "subject", "message").effect == "unknown"
     assert Finding("id", "warning", "subject", "message").effect == "none"

@@ -7,7 +7,7 @@ after it. To which batch all stores can go back is judged in `cklog.runs.batches
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -91,6 +91,23 @@ class StateVersions:
         """Why an operator may have had stores of which nothing is left, "" if none can have had any."""
         return self._required.unsure(self.needed) if self.is_here else ""
 
+    @functools.cached_property
+    def _paths(self) -> Mapping[str, Sequence[str]]:
+        """The files of each operator."""
+        found: dict[str, list[str]] = {}
+        for path in self._stores.by_path:
+            if path.startswith(f"{self.folder}/"):
+                found.setdefault(path[len(self.folder) + 1 :].partition("/")[0], []).append(path)
+        return found
+
+    @functools.cached_property
+    def _chains(self) -> Mapping[str, Sequence[ChainName]]:
+        """The stores of each operator."""
+        found: dict[str, list[ChainName]] = {}
+        for chain in self._chosen:
+            found.setdefault(chain.operator, []).append(chain)
+        return found
+
     @property
     def operators(self) -> tuple[StateOperator, ...]:
         """The operators with state, in order."""
@@ -99,7 +116,7 @@ class StateVersions:
     def _operator(self, operator: str) -> StateOperator:
         """Describe an operator; only transformWithState has schemas of version 2, and only it needs the metadata."""
         folder, metadata = f"{self.folder}/{operator}", self._stores.reads[operator]
-        inside = [path for path in self._stores.by_path if path.startswith(folder + "/")]
+        inside = self._paths.get(operator, ())
         schemas = metadata.value.schemas if metadata is not None and metadata.value is not None else ()
         needs = any(path.startswith(folder + _SCHEMAS) for path in inside) or self._has_families(operator)
         compared = [] if needs or schemas else [entry for _, entry in self._schemas_of(operator)]
@@ -118,8 +135,8 @@ class StateVersions:
     def _schemas_of(self, operator: str) -> Iterator[tuple[str, FileEntry]]:
         """Yield the stores of an operator that have a schema of their own, with its file: that of partition 0."""
         lead = f"{self.folder}/{operator}/0"
-        found = (path for path in self._stores.by_path if path.startswith(f"{lead}/") and path.endswith(_SCHEMA))
-        for path in sorted(found):
+        found = (path for path in self._paths.get(operator, ()) if path.startswith(f"{lead}/"))
+        for path in sorted(path for path in found if path.endswith(_SCHEMA)):
             store = path[len(lead) + 1 : -len(_SCHEMA)]
             if "/" not in store:
                 yield store, self._stores.by_path[path]
@@ -144,8 +161,7 @@ class StateVersions:
 
     def _has_families(self, operator: str) -> bool:
         """Return whether a store of an operator, as far as it was read, has column families as transformWithState's."""
-        chains = (chain for chain in self._chosen if chain.operator == operator)
-        contents = (self._contents.known(file) for file in self._files(chains))
+        contents = (self._contents.known(file) for file in self._files(self._chains.get(operator, ())))
         return not self._joins_have_families and any(one is not None and one.has_families for one in contents)
 
     def tried_in_vain(self, version: int) -> list[str]:

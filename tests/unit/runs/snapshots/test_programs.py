@@ -62,3 +62,13 @@ def test_one_checkpoint_that_cannot_be_restored_says_nothing_of_its_job(tmp_path
     result = json.loads(ended.out)["result"]
     assert (ended.code, result["action"]) == (5, "undetermined")
     assert "Give the folder above" in result["details"]["headline"]
+
+
+def test_a_checkpoint_that_was_asked_for_and_cannot_be_restored_is_no_reason_to_start_over(tmp_path: Path) -> None:
+    for number in (7, 8):
+        checkpoint(tmp_path, OLD, number, Snapshot())
+    (tmp_path / OLD / "chk-7" / "_metadata").write_bytes(b"")
+    ended = cklog("recovery-line", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--at", f"{OLD}/0=7", "--json")
+    (run,) = json.loads(ended.out)["result"]["runs"]
+    assert (ended.code, run["action"], run["command"]) == (4, "repair-first", None)
+    assert "ask without it for the newest that can" in run["note"]
