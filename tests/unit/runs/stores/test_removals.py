@@ -16,7 +16,7 @@ from tests.program import cklog
 TOPIC = "shop-counts-changelog"
 
 
-def line(*args: object, exit_code: int = 3) -> tuple[Any, list[Any]]:
+def line(*args: str | Path, exit_code: int = 3) -> tuple[Any, list[Any]]:
     """The only run of a line, and its errors."""
     ended = cklog("recovery-line", *args, "--json")
     assert ended.code == exit_code, ended.err
