@@ -42,12 +42,12 @@ def prepare() -> None:
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
+def bounded(seconds: float = CPU_SECONDS) -> Iterator[None]:
     """Raise `OverBudget` in the body when it has used too much CPU; a body that never returns is ended with us."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    until = int(used.ru_utime + used.ru_stime + CPU_SECONDS) + HARD_SECONDS
+    until = int(used.ru_utime + used.ru_stime + seconds) + HARD_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (until, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:

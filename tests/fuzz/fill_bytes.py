@@ -41,6 +41,8 @@ JOIN = "uncoordinated-join-parquet"
 _ROWS = 600
 SIZES: tuple[Size | None, ...] = (None, "shorter", "longer")
 _LARGE = 1 << 20
+_CPU_SECONDS = 60.0
+"""Of a question: loops are compiled while it is answered, by processes whose memory is slow."""
 
 
 def environment(fill: int) -> dict[str, str]:
@@ -85,7 +87,7 @@ def _wrong_pages(tree: Tree) -> Iterator[str]:
 
 def _ending(tree: Tree, question: tuple[str, ...]) -> str:
     """Say how a question about a tree ends, in a line."""
-    with budgets.bounded():
+    with budgets.bounded(_CPU_SECONDS):
         ended = cklog(*words(tree, question))
     text = (ended.out + ended.err).replace(str(tree.root.parent), "").encode()
     return f"{ended.code} {len(text)} {hashlib.sha256(text).hexdigest()}"
