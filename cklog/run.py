@@ -182,6 +182,8 @@ class Run(AbstractContextManager["Run"]):
     def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[Inspection]:
         """Say what is here, what is damaged, what is missing; of several runs below PATH, which they are."""
         runs = [] if self._options.run else runs_of(self._root, self._options.source)
+        if len(runs) > 1 and asked.validate:
+            raise UsageError(f"--validate: {len(runs)} runs lie here", "choose one with --run NAME, or make it PATH")
         if len(runs) > 1:
             return self._concluded(several_runs(runs))
         if asked.validate and (asked.metrics or not self.kind.validates):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cklog.inputs.partitions import DeletedCommit, Partition
@@ -32,10 +32,10 @@ def _resume(one: DeletedCommit, p: Partition | None) -> int | None:
     return min(max(one.offset, p.log_start), p.sure_end)
 
 
-def deleted_findings(deleted: Iterable[DeletedCommit], rereads: bool = False) -> Iterator[Finding]:
+def deleted_findings(deleted: Iterable[DeletedCommit], rereads: Container[str] = ()) -> Iterator[Finding]:
     """Yield for each group what was deleted, and the command that writes it for a reset.
 
-    `rereads` : the group has state on disk that has taken its input in, so that to read that again is an error
+    `rereads` : groups of which PATH holds the state, so that to read their input again is an error
     """
     groups: dict[str, list[DeletedCommit]] = {}
     for one in deleted:
@@ -46,13 +46,14 @@ def deleted_findings(deleted: Iterable[DeletedCommit], rereads: bool = False) ->
             f"{first_few([_last(one) for one in its], 3)}. A group that starts without an offset reads from where "
             "auto.offset.reset says: it reads records again, or skips them"
         )
+        place = "FOLDER" if group in rereads else "PATH"
         if any(one.offset is not None for one in its):
             message += (
-                f". To set the offsets again: cklog replay PATH --group {shlex.quote(group)} --format kafka-csv, "
+                f". To set the offsets again: cklog replay {place} --group {shlex.quote(group)} --format kafka-csv, "
                 "then kafka-consumer-groups.sh --reset-offsets --from-file"
             )
-        if rereads:
-            message += ". Its stores have taken in the records up to there: to read them again counts them twice"
+        if group in rereads:
+            message += " (FOLDER is that of --kafka). Its stores go on from later: records would count in them twice"
             yield Finding("deleted-commit", "error", f"group {group}", message, effect="data-duplicated")
         else:
             yield Finding("deleted-commit", "warning", f"group {group}", message, effect="unknown")

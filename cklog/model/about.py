@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding
 
-_END_OF_NAME, _SEPARATOR = re.compile("[ =/:]"), re.compile("/")
+
+class Beginnings:
+    """Names that a text may begin with, up to one of the characters in `ends` or its own end.
+
+    >>> [*Beginnings(["a", "a/b"], "/").of("a/b/c")], [*Beginnings(["a"], "/").of("ab")]
+    (['a', 'a/b'], [])
+    """
+
+    def __init__(self, names: Iterable[str], ends: str) -> None:
+        self._names, self._ends = {*names}, ends
+        self._lengths = sorted({len(name) for name in self._names})
+
+    def of(self, text: str) -> Iterator[str]:
+        """Yield the names that a text begins with, the shortest first."""
+        for size in self._lengths:  # however often an end comes in the text
+            if size > len(text):
+                return
+            if (size == len(text) or text[size] in self._ends) and text[:size] in self._names:
+                yield text[:size]
 
 
 def findings_by_run(runs: Sequence[RunAction], findings: Sequence[Finding]) -> Iterator[list[Finding]]:
@@ -32,22 +49,18 @@ def findings_by_run(runs: Sequence[RunAction], findings: Sequence[Finding]) -> I
             by_name.setdefault(run.run, set()).add(i)
         if run.path != ".":
             by_path.setdefault(run.path, set()).add(i)
+    names, names_in_paths = Beginnings(by_name, " =:"), Beginnings(by_name, " =/:")
+    paths = Beginnings(by_path, "/")
     own: list[list[int]] = [[] for _ in runs]
     of_none: list[int] = []
     for k, finding in enumerate(findings):
-        places = {finding.subject, *(place.path for place in finding.where)}
-        about = {i for name in _leads(finding.subject, _END_OF_NAME) for i in by_name.get(name, ())}
-        about |= {i for place in places for path in _leads(place, _SEPARATOR) for i in by_path.get(path, ())}
+        places = {place.path for place in finding.where} or {finding.subject}
+        known = names if finding.where else names_in_paths  # a subject may be text that a file holds
+        about = {i for name in known.of(finding.subject.removeprefix("group ")) for i in by_name[name]}
+        about |= {i for place in places for path in paths.of(place) for i in by_path[path]}
         for i in about:
             own[i].append(k)
         if not about:
             of_none.append(k)
     for its in own:  # one at a time: many that name none, for many runs, are a large product
         yield [findings[k] for k in sorted([*its, *of_none])]
-
-
-def _leads(text: str, end: re.Pattern[str]) -> Iterator[str]:
-    """Yield a text, and what it begins with before each `end`."""
-    yield text
-    for match in end.finditer(text):
-        yield text[: match.start()]

@@ -113,6 +113,8 @@ def _of_run(line: RecoveryLine, run: RunAction, again: Again, steps: Steps) -> S
     if run.action == "undetermined":
         return [_supplying(run)]
     found = steps(line, run, again)
+    if any("changelog" in row for row in line.details.get("stores", ())):  # stores of Kafka Streams restore themselves
+        return found
     begins = run.chosen is None and run.action != "restart" and (not found or any(step.dangerous for step in found))
     return [_giving_up(line, run), *found] if begins else found
 

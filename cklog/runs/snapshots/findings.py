@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -222,8 +223,12 @@ def _move_back(judged: JudgedSnapshot, here: Callable[[str], str]) -> str:
     before, found, _ = uri.rpartition(f"/{posixpath.basename(job)}/") if job else ("", "", "")
     if not found or not before.startswith("/"):
         return "put its files back at the stored path first"
-    above, new = posixpath.dirname(before), here(posixpath.dirname(job))
-    new, before, above = map(shlex.quote, (new, before, above))
+    new = here(posixpath.dirname(job))
+    if "://" in new:
+        return "put its files back at the stored path first"
+    if new == os.curdir or os.path.islink(new):  # which mv does not move
+        new = os.path.realpath(new)
+    new, before, above = map(shlex.quote, (new, before, posixpath.dirname(before)))
     return f"put it back first, with test ! -e {before} && mkdir -p {above} && mv -- {new} {before}"
 
 

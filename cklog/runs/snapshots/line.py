@@ -124,7 +124,7 @@ class SnapshotLine:
         unsure = group.job in plan.mixed or self._is_unsure(group, judged, question)
         mendable = judged is None and any(j.repairable for j in group.snapshots)
         older = judged is not newest and not question.at
-        refused = judged is None and bool(question.at)
+        refused = judged is None and group.job in plan.asked
         note = "look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored"
         if refused:
             note = "what --at names cannot be restored: ask without it for the newest that can"

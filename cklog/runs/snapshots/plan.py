@@ -33,8 +33,8 @@ class SnapshotPlan:
 
     `groups` are the jobs with their snapshots, newest first; `chosen` the one that each restarts from, by the job's
     folder, None: none can be restored; `mixed` the folders of jobs that are several programs, of which nobody said
-    which one is meant; `rows` which snapshots need files of others; `refused` why what was asked for cannot be
-    restored.
+    which one is meant; `asked` the folders of jobs that `--at` names; `rows` which snapshots need files of others;
+    `refused` why what was asked for cannot be restored.
     """
 
     survey: Survey
@@ -44,6 +44,7 @@ class SnapshotPlan:
     rows: Sequence[NeededFolder]
     refused: Sequence[str]
     mixed: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
     def written(self, job_id: Callable[[str], str]) -> dict[str, int]:
         """Return when what each job restarts from was last written, by the job's id, as far as its files say."""
@@ -90,6 +91,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
         findings=findings,
         rows=rows,
         refused=refused,
+        asked=frozenset(asked),
         mixed=frozenset(group.job for group in groups if (group.job or ".") in subjects) - asked,
     )
 

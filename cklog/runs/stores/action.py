@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cklog.inputs.partitions import UNREAD
 from cklog.inputs.stores import StoreRestore, StoreTask
+from cklog.model.about import Beginnings
 from cklog.model.actions import RunAction, action_of
 from cklog.model.findings import Finding
 from cklog.model.unchecked import Unchecked
-from cklog.model.wording import first_few, many
+from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.stores.ranges import unchecked_stores
 
 _BESIDE_LOGS = frozenset({"deleted-commit"})
@@ -31,39 +32,40 @@ def run_action(
     every_task: Sequence[StoreTask],
     restores: Iterable[StoreRestore],
     findings: Sequence[Finding],
-    doubtful: Collection[str] | None,
+    sound: Collection[str] | None,
 ) -> RunAction:
     """Return what to do about one application: its stores resume by themselves, unless one would go wrong.
 
-    A store that would is deleted, so that it is restored from its changelog; not if that is `doubtful`, one of the
-    changelogs that are damaged, not read or not there. None: no logs are at hand.
+    A store that would is deleted, so that it is restored from its changelog; only if that is `sound`, one of the
+    changelogs that were read and lack nothing. None: no logs are at hand.
     """
     tasks = {task.name: task for task in every_task if task.application == application}
     mine = [r for r in restores if r.task in tasks]
     changelogs = {r.changelog for r in mine}
-    paths = {task.path for task in tasks.values()}
-    about = [f for f in findings if f.subject in changelogs or any(_lies_in(f, path) for path in paths)]
+    paths = _Folders(task.path for task in tasks.values())
+    about = [f for f in findings if f.subject in changelogs or paths.of(f)]
     wrong = _wrong_folders(tasks, mine, about)
-    kept = {folder for folder, its in wrong.items() if its & set(doubtful or ())}
+    kept = sorted(folder for folder, its in wrong.items() if not its or not its <= set(sound or ()))
+    removed = sorted(wrong.keys() - {*kept})
     unsure = is_unsure(about) or (len(tasks) == len(every_task) and is_unsure(findings))
     nothing = bool(mine) and all(r.start == "beginning" for r in mine)
     lost = any(f.id == "store-below-log" for f in about)
     unchecked = unchecked_stores(application, mine)
-    if wrong and doubtful is None:
-        claim = "the changelogs hold all that the deleted stores held"
+    if mine and sound is None:
+        claim = f"the changelogs hold all that {many(len(mine), 'store')} {agreeing(len(mine), 'restore')} from them"
         unchecked.append(Unchecked("log", application, claim, "--kafka FOLDER"))
     return RunAction(
         run=application,
         action=action_of(unsure, nothing=nothing and not wrong, repair=bool(wrong)),
-        path=posixpath.commonpath([posixpath.dirname(path) for path in paths]) or ".",
+        path=posixpath.commonpath([posixpath.dirname(task.path) for task in tasks.values()]) or ".",
         newest=f"{many(len(mine), 'store')} of {many(len(tasks), 'task')}",
         chosen=None if nothing else f"{sum(r.start == 'checkpoint' for r in mine)} of {many(len(mine), 'store')}",
-        command=_removal(sorted(wrong.keys() - kept)),
-        note=_note(bool(wrong.keys() - kept), sorted(kept)),
+        command=_removal(removed),
+        note=_note(bool(removed), kept, sound is None),
         read_again=sum(r.records or 0 for r in mine),
         read_again_bytes=sum(r.bytes or 0 for r in mine),
         reads_more=any(r.records is None for r in mine),
-        lost=None if lost or unsure or doubtful is None else 0,
+        lost=None if lost or unsure or sound is None else 0,
         unchecked=tuple(unchecked),
     )
 
@@ -71,22 +73,42 @@ def run_action(
 def _wrong_folders(
     tasks: Mapping[str, StoreTask], restores: Iterable[StoreRestore], about: Iterable[Finding]
 ) -> dict[str, set[str]]:
-    """Return the folders that errors call for deleting, and the changelogs that each is restored from."""
-    errors = [f for f in about if f.blocks and f.effect != "unknown" and f.id not in _BESIDE_LOGS]
-    folders: dict[str, set[str]] = {}
-    for r in restores:
-        folders.setdefault(tasks[r.task].folder_of(r.store), set()).add(r.changelog)
+    """Return the folders that errors call for deleting, and the changelogs that each is restored from.
+
+    No changelog: it is not known of each store in the folder which one that is.
+    """
+    named: dict[str, set[str]] = {}
+    stores: dict[str, int] = {}
     for task in tasks.values():
+        for store, _ in task.stores:
+            folder = task.folder_of(store)
+            stores[folder] = stores.get(folder, 0) + 1
         if task.system == "kafka-streams":
-            folders.setdefault(task.path, set())
-    return {folder: its for folder, its in folders.items() if any(_lies_in(f, folder) for f in errors)}
+            stores.setdefault(task.path, 0)
+    for r in restores:
+        named.setdefault(tasks[r.task].folder_of(r.store), set()).add(r.changelog)
+    folders = _Folders(stores.keys() | named.keys())
+    errors = [f for f in about if f.blocks and f.effect != "unknown" and f.id not in _BESIDE_LOGS]
+    wrong = {folder for f in errors for folder in folders.of(f)}
+    return {folder: its if len(its := named.get(folder, set())) >= stores.get(folder, 0) else set() for folder in wrong}
 
 
-def _lies_in(finding: Finding, folder: str) -> bool:
-    """Return whether a finding speaks of a folder, or of a file in it."""
-    places = (finding.subject, *(place.path for place in finding.where))
-    begins = (f"{folder}/",) if folder != "." else ("./", ".checkpoint/", "rocksdb/")
-    return any(f"{place}/".startswith(begins) for place in places)
+class _Folders:
+    """Folders, and which of them findings speak of by the files that they name."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._folders = {*folders}
+        self._beginnings = Beginnings(self._folders, "/")
+
+    def of(self, finding: Finding) -> set[str]:
+        """Return the folders in which a place of a finding lies; a subject may be text that a file holds."""
+        places = [place.path for place in finding.where] or [finding.subject]
+        found = {folder for place in places for folder in self._beginnings.of(place)}
+        inside = any(place == _CHECKPOINT or place.startswith("rocksdb/") for place in places)
+        return found | {"."} if inside and "." in self._folders else found
+
+
+_CHECKPOINT = ".checkpoint"
 
 
 def _removal(folders: Sequence[str]) -> str | None:
@@ -95,9 +117,12 @@ def _removal(folders: Sequence[str]) -> str | None:
     return f"rm -r -- {' '.join(shlex.quote('./' + folder) for folder in folders)}" if folders else None
 
 
-def _note(removes: bool, kept: Sequence[str]) -> str:
-    keep = f"keep {first_few(kept, 3)}: the changelog is damaged or was not read, and may not restore it"
+def _note(removes: bool, kept: Sequence[str], unseen: bool) -> str:
+    if not removes and not kept:
+        return "start the instance again: it restores its stores by itself"
+    why = "its changelog was not looked at (--kafka FOLDER)" if unseen else "its changelog may not restore it"
+    keep = f"keep {first_few(kept, 3)}: {why}"
     if not removes:
-        return keep if kept else "start the instance again: it restores its stores by itself"
+        return keep
     restored = "below PATH, while the instance is down; it restores what was deleted from the changelogs"
     return f"{restored}. But {keep}" if kept else restored

@@ -41,7 +41,7 @@ def compaction_findings(
                 "may be among them, and the store would keep keys that were deleted. Delete its folder while the "
                 "instance is down: it is restored from the changelog"
             )
-            where = (Where(task.folder_of(restore.store)), Where(restore.changelog))
+            where = (Where(task.folder_of(restore.store)),)
             yield Finding("store-behind-compaction", "error", restore.changelog, message, where, effect="data-lost")
 
 

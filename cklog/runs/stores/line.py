@@ -15,7 +15,7 @@ from typing import TypedDict
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
-from cklog.inputs.partitions import Range
+from cklog.inputs.partitions import Partition, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.deleted import deleted_findings
 from cklog.kafka_logs.findings import late_start_findings, partition_findings
@@ -118,7 +118,10 @@ class StoreRestores:
     def line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         _refuse(question)
         restores, findings = self._read
-        line = tuple(_line_entry(task, [r for r in restores if r.task == task.name]) for task in self._layout.tasks)
+        by_task: dict[str, list[StoreRestore]] = {}
+        for restore in restores:
+            by_task.setdefault(restore.task, []).append(restore)
+        line = tuple(_line_entry(task, by_task.get(task.name, ())) for task in self._layout.tasks)
         result = RecoveryLine(
             consistent=_reached(restores) is not False,
             protocol="uncoordinated",
@@ -145,17 +148,19 @@ class StoreRestores:
 
     def _run_action(self, application: str) -> RunAction:
         restores, findings = self._read
-        return run_action(application, self._layout.tasks, restores, findings, self._doubtful)
+        return run_action(application, self._layout.tasks, restores, findings, self._sound)
 
     @cached_property
-    def _doubtful(self) -> set[str] | None:
-        """The changelogs that may not restore a store; None: there are no logs."""
+    def _sound(self) -> set[str] | None:
+        """The changelogs that were read and lack nothing that they ever held; None: there are no logs.
+
+        One that begins later than at 0 may lack it: retention took windows that ended, or a person deleted records.
+        """
         if self._logs is None:
             return None
-        names = {r.changelog for r in self._read[0]}
-        known = names & {folder.name for folder in self._logs.layout.folders}
-        read = self._logs.partitions(known)
-        return names - {p.name for p in read.values() if not p.damage and not p.unread}
+        known = {folder.name for folder in self._logs.layout.folders}
+        read = self._logs.partitions({r.changelog for r in self._read[0]} & known)
+        return {p.name for p in read.values() if not p.log_start and _lacks_nothing(p)}
 
     @cached_property
     def _read(self) -> tuple[list[StoreRestore], list[Finding]]:
@@ -166,9 +171,9 @@ class StoreRestores:
             )
         findings = [*self._layout.findings, *unread_stores(self._layout.tasks)]
         restores: list[tuple[StoreTask, StoreRestore, StoreOffset | None]] = []
+        damaged = {f.subject.rpartition("/")[0] for f in findings}
         for task in self._layout.tasks:
-            damaged = any(f.subject.rpartition("/")[0] == task.path.removeprefix(".") for f in findings)
-            found, told = of_task(task, damaged)
+            found, told = of_task(task, task.path.removeprefix(".") in damaged)
             restores += [(task, restore, entry) for restore, entry in found]
             findings += told
         if self._logs is None:
@@ -189,7 +194,10 @@ class StoreRestores:
         findings += partition_findings(partitions.values(), logs.layout.folders)
         findings += no_task({r.changelog for _, r, _ in restores}, known)
         applications = {task.application for task in self._layout.tasks}
-        findings += deleted_findings((c for c in logs.commits.deleted if c.group in applications), rereads=True)
+        live = {c.group for c in logs.commits.found}
+        deleted = [c for c in logs.commits.deleted if c.group in applications]
+        again = [c for c in deleted if c.group not in live or c.name in known]  # else of a topic that it reads no more
+        findings += deleted_findings(deleted, {c.group for c in again})
         whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
         findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
         rows: list[StoreRestore] = []
@@ -231,6 +239,12 @@ class StoreRestores:
 
     def _inputs(self) -> tuple[InputUsed, ...]:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
+
+
+def _lacks_nothing(p: Partition) -> bool:
+    found = partition_findings([p], [])
+    lacks = any(f.severity == "error" or f.id in ("empty-file", "missing-segment", "log-ends-early") for f in found)
+    return bool(p.records) and not p.damage and not p.unread and not lacks
 
 
 _NOT_RESTORED = (

@@ -56,3 +56,10 @@ def test_samples_pass_the_check_of_the_writer() -> None:
 def test_other_formats_and_metrics_have_nothing_to_validate() -> None:
     assert cklog("inspect", SAMPLES / "flink-orders", "--validate").code == 2
     assert cklog("inspect", SAMPLES / "uncoordinated-join", "--validate", "--metrics").code == 2
+
+
+def test_of_several_runs_none_passes_unchecked(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        run_of(tmp_path / name, 5, 4)
+    assert cklog("inspect", tmp_path).code == 0
+    assert cklog("inspect", tmp_path, "--validate").code == 2

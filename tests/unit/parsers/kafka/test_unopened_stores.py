@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.rocksdb import rocksdict, store
+from tests.builders.stores import put_log
 from tests.program import cklog
 
 
@@ -61,11 +62,13 @@ def opens(database: Path) -> bool:
 def test_a_store_that_cannot_be_opened_as_it_was_is_deleted_first(
     name: str, damage: Callable[[Path], None], refused: bool, tmp_path: Path
 ) -> None:
-    database = run_with_store(tmp_path)
-    assert cklog("recovery-line", tmp_path).code == 0
+    database = run_with_store(tmp_path / "state")
+    put_log(tmp_path / "kafka", "app-counts-changelog", 0, 300)
+    asked = ("recovery-line", tmp_path / "state", "--kafka", tmp_path / "kafka")
+    assert cklog(*asked).code == 0
     (file,) = database.glob(f"{name}*")
     damage(file)
-    ended = cklog("recovery-line", tmp_path, "--json")
+    ended = cklog(*asked, "--json")
     answer = json.loads(ended.out)
     (run,) = answer["result"]["runs"]
     assert (ended.code, run["action"], run["command"]) == (3, "repair-first", "rm -r -- ./app/0_0")

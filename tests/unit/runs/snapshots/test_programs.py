@@ -72,3 +72,12 @@ def test_a_checkpoint_that_was_asked_for_and_cannot_be_restored_is_no_reason_to_
     (run,) = json.loads(ended.out)["result"]["runs"]
     assert (ended.code, run["action"], run["command"]) == (4, "repair-first", None)
     assert "ask without it for the newest that can" in run["note"]
+
+
+def test_at_says_nothing_of_another_job(tmp_path: Path) -> None:
+    checkpoint(tmp_path, OLD, 7, Snapshot())
+    checkpoint(tmp_path, "a" * 32, 3, Snapshot(program="b"))
+    (tmp_path / ("a" * 32) / "chk-3" / "_metadata").write_bytes(b"")
+    ended = cklog("recovery-line", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--at", f"{OLD}/0=7", "--json")
+    runs = {run["run"]: run for run in json.loads(ended.out)["result"]["runs"]}
+    assert runs["a" * 32]["note"] == "no snapshot can be restored"
