@@ -25,6 +25,7 @@ Public modules:
 * `checks`: what was proved or refuted of a given line
 * `audits`: what an engine restored, held against what it should have
 * `actions`: what to do about a run, the same for every format
+* `about`: which of several runs a finding is about
 * `unchecked`: what an action takes for granted, as rows and in one sentence
 * `lines`, `zigzag`, `eventual`: results that several rooms share
 * `recovery_time`: how long a recovery takes, and what somebody says of that

@@ -347,7 +347,7 @@ REFUSED: dict[tuple[str, ...], set[int]] = {
     ("extent",): {66},
     ("eventual-checkpoint",): {66},
     ("compare",): {2},
-    ("recovery-line", "--group", "g"): {2},
+    ("recovery-line", "--group", "g"): {2, 66},  # 66: a Kafka folder without such a group
     ("recovery-line", "--channel", "x=t-0"): {2},
     ("recovery-line", "-o", "no/such/folder"): {73},
     ("replay", "--format", "nonsense"): {2},

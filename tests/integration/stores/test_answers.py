@@ -34,6 +34,11 @@ ASKED = {
 }
 
 
+def without_mv(text: str) -> str:
+    """The words for a store, where no command of a shell moves a folder."""
+    return re.sub('put it back first, with test .* mv -- [^"\n]*', "put its files back at the stored path first", text)
+
+
 @pytest.mark.parametrize("sample", ASKED)
 @pytest.mark.parametrize("form", [pytest.param("table", marks=pytest.mark.slow), "json"])
 def test_an_answer_is_the_same_over_s3(store: ObjectStore, sample: str, form: str) -> None:
@@ -41,7 +46,7 @@ def test_an_answer_is_the_same_over_s3(store: ObjectStore, sample: str, form: st
     uri = store.upload(folder, f"answers/{sample}")
     here = cklog(ASKED[sample][0], folder, *ASKED[sample][1:], "--format", form)
     there = cklog(ASKED[sample][0], uri, *ASKED[sample][1:], "--format", form, *store.words)
-    assert (there.code, there.out.replace(uri, str(folder))) == (here.code, here.out)
+    assert (there.code, there.out.replace(uri, str(folder))) == (here.code, without_mv(here.out))
     assert here.code in (0, 3, 4, 5)
     assert store.count("GET") > 0, "it was read there"
 
