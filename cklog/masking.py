@@ -74,6 +74,20 @@ def may_hold_secrets(text: str) -> bool:
     return ("://" in text and _has_secret_in_uri(text)) or _JAAS in text
 
 
+def hides_secrets_of(uri: str) -> bool:
+    """Return whether `masked` finds where the secrets of a URI end: not if whitespace or a quote may be in one.
+
+    >>> found = ("me:p w@b", "b?secret_key=a b", "b?secret_key=a%20b", "b/a b@c?x=y")
+    >>> [hides_secrets_of(f"s3://{rest}") for rest in found]
+    [False, False, True, True]
+    """
+    _, scheme, rest = uri.partition("://")
+    user = rest.rpartition("@")[0] if re.match(r"[^/@?#]*:(?!\d+(?:\W|$))", rest) else ""
+    end = re.search("[?;#]", rest)
+    parameters = "" if end is None or not _has_secret_in_uri(uri) else rest[end.start() :]
+    return not scheme or not re.search(r"[\s\"]", user + parameters)
+
+
 def _has_secret_in_uri(text: str) -> bool:
     return bool(_compiled(_USER).search(text) or _compiled(_PARAMETER).search(text))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from cklog.errors import UsageError
-from cklog.masking import masked_options
+from cklog.masking import hides_secrets_of, masked_options
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "s3": (
@@ -192,17 +192,19 @@ def captured_environment() -> dict[str, str]:
 
 def _in_uri(uri: str, known: tuple[str, ...]) -> dict[str, str]:
     """Return the options that a URI itself says: in its query, and as user and password of s3."""
+    if not hides_secrets_of(uri):  # in a text nobody sees where such a secret ends, so it would be printed
+        raise UsageError("secrets in a URI have no spaces and no quotes", "write %20 for a space, %22 for a quote")
     bare, _, query = uri.partition("?")
     found = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         name = _IN_URIS.get(key, key)
+        if "@" in key:  # a part of a password
+            raise UsageError("a user and password in a URI have no ?", "write %3F for it")
         if name not in known:
             raise UsageError(f"?{key}=: no such option of {kind_of_store(uri)}://", f"it has {', '.join(known)}")
         found[name] = value
     user, at, _ = bare.partition("://")[2].partition("/")[0].rpartition("@")
     if at and kind_of_store(uri) == "s3" and ":" in user:
-        if any(map(str.isspace, user)):  # in a text nobody sees where such a secret ends, so it would be printed
-            raise UsageError("a user and password in a URI have no spaces", "write %20 for a space")
         name, _, password = user.partition(":")
         found |= {"access_key": unquote(name), "secret_key": unquote(password)}
     if at and kind_of_store(uri) == "gs" and user == "anonymous":
