@@ -74,6 +74,10 @@ def may_hold_secrets(text: str) -> bool:
     return ("://" in text and _has_secret_in_uri(text)) or _JAAS in text
 
 
+UNSEEN_END = "secrets in a URI have no spaces and no quotes", "write %20 for a space, %22 for a quote"
+"""Why a URI is refused of which `hides_secrets_of` is false, and what to do: a text would show a part of the secret."""
+
+
 def hides_secrets_of(uri: str) -> bool:
     """Return whether `masked` finds where the secrets of a URI end: not if whitespace or a quote may be in one.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from cklog.engine.costs import MACHINES_ASSUMED
 from cklog.errors import UsageError
-from cklog.masking import hides_secrets_of
+from cklog.masking import UNSEEN_END, hides_secrets_of
 
 _EXECUTORS_BY_DEFAULT = 2
 """`spark.executor.instances` of YARN and Kubernetes, where nothing sets it; each has one core then."""
@@ -97,10 +97,8 @@ def named_spark(
         *_named({"spark.master": environ.get("MASTER", "")}, "", False, "MASTER"),
     ]
     url, by, is_remote, by_option = next(iter(named), ("", "", False, False))
-    if not hides_secrets_of(url):  # in a text nobody sees where such a secret ends, so it would be printed
-        raise UsageError(
-            f"{by}: secrets in a URL have no spaces and no quotes", "write %20 for a space, %22 for a quote"
-        )
+    if not hides_secrets_of(url):
+        raise UsageError(f"{by}: {UNSEEN_END[0]}", UNSEEN_END[1])
     return NamedSpark(url, by, is_remote, by_option, settings)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from cklog.errors import UsageError
-from cklog.masking import hides_secrets_of, masked_options
+from cklog.masking import UNSEEN_END, hides_secrets_of, masked_options
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "s3": (
@@ -192,8 +192,8 @@ def captured_environment() -> dict[str, str]:
 
 def _in_uri(uri: str, known: tuple[str, ...]) -> dict[str, str]:
     """Return the options that a URI itself says: in its query, and as user and password of s3."""
-    if not hides_secrets_of(uri):  # in a text nobody sees where such a secret ends, so it would be printed
-        raise UsageError("secrets in a URI have no spaces and no quotes", "write %20 for a space, %22 for a quote")
+    if not hides_secrets_of(uri):
+        raise UsageError(*UNSEEN_END)
     bare, _, query = uri.partition("?")
     found = {}
     for key, value in parse_qsl(query, keep_blank_values=True):

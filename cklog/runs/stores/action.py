@@ -112,8 +112,8 @@ _CHECKPOINT = ".checkpoint"
 
 
 def _removal(folders: Sequence[str]) -> str | None:
-    if "." in folders:
-        return "find . -mindepth 1 -delete"
+    if "." in folders:  # names, which do no harm in a wrong working directory
+        return f"rm -rf -- ./{_CHECKPOINT} ./rocksdb"
     return f"rm -r -- {' '.join(shlex.quote('./' + folder) for folder in folders)}" if folders else None
 
 

@@ -104,7 +104,7 @@ def test_a_secret_whose_end_nobody_sees_is_refused_and_not_printed(place: str) -
 
 @pytest.mark.parametrize("remote", ["sc://h:15002/;token=a hunter2", 'sc://h:15002/;token="hunter2'])
 def test_neither_is_that_of_a_spark_server(remote: str) -> None:
-    with pytest.raises(UsageError, match="--remote: secrets in a URL have no spaces and no quotes") as refused:
+    with pytest.raises(UsageError, match="--remote: secrets in a URI have no spaces and no quotes") as refused:
         named_spark("", remote, {}, {})
     assert "hunter2" not in str(refused.value)
 

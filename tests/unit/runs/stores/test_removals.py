@@ -58,7 +58,7 @@ def test_a_task_that_is_path_itself_is_emptied(tmp_path: Path) -> None:
     task = put_task(tmp_path / "state" / "shop", "0_0", ("counts",), {f"{TOPIC} 0": 60})
     put_log(tmp_path / "kafka", TOPIC, 0, 50)
     run, _ = line(task, "--kafka", tmp_path / "kafka")
-    assert run["command"] == "find . -mindepth 1 -delete"
+    assert run["command"] == "rm -rf -- ./.checkpoint ./rocksdb"
 
 
 def test_nothing_is_deleted_without_a_look_at_the_changelogs(tmp_path: Path) -> None:
