@@ -216,6 +216,16 @@ def why_unreadable(path: str) -> str:
     return reason(PermissionError(errno.EACCES, ""))
 
 
+def absolute(path: str) -> str:
+    """Return an absolute path as `os.path.abspath` does, sooner where there is nothing to do.
+
+    >>> absolute("/data/run"), absolute("/data/./run/../logs/")
+    ('/data/run', '/data/logs')
+    """
+    is_done = path.startswith("/") and "//" not in path and "/." not in path and not path.endswith("/")
+    return path if is_done else os.path.abspath(path)
+
+
 def without_file_scheme(path: str) -> str:
     """Return one path for `file:///a`, `file:/a` and `/a`; other schemes stay.
 

@@ -24,6 +24,7 @@ from cklog.local_files import (
     CutSince,
     Trouble,
     UnfollowedLink,
+    absolute,
     is_inside,
     is_local,
     joined,
@@ -312,7 +313,7 @@ class Root:
             bare, mark, query = self.path.partition("?")
             uri = f"{bare.rstrip('/')}/{path}{mark}{query}"
             return numbered(uri, self.store, self._sizes.get(path))
-        whole = os.path.join(os.path.abspath(without_file_scheme(self.path)), path)
+        whole = os.path.join(absolute(without_file_scheme(self.path)), path)
         if path:
             why = why_unreadable(whole)
             if why and (os.path.lexists(os_name(whole)) or self._listed_size(path) is not None):

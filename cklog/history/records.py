@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.columns import MapEntries, codes, entries, integers
+from cklog.arrays.columns import MapEntries, codes, entries, integers, map_rows
 from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Ints, Mask
 from cklog.history.variables import ListedVariables, listed_variables
@@ -121,7 +121,7 @@ def records_until(table: pa.Table, as_of: int | None) -> pa.Table:
 
 def tells_no_watermarks(table: pa.Table) -> bool:
     """Say whether no checkpoint record holds what its subtask had sent or received."""
-    return not any(len(entries(table[side]).row) for side in ("sent", "received"))
+    return not any(map_rows(maps)[1].any() for side in ("sent", "received") for maps in table[side].chunks)
 
 
 def _begins_subtask(operator: Ints, part: Ints) -> Mask:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cklog.errors import OverBudget
 from cklog.holes import size_before_holes
-from cklog.local_files import CutSince, HasHoles, is_local, os_name, without_file_scheme
+from cklog.local_files import CutSince, HasHoles, absolute, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
 from cklog.stores.files import FileInfo
 from cklog.stores.local import open_regular
@@ -77,7 +77,7 @@ def _opened(uri: str, listed: int | None = None) -> Any:
     if not is_local(uri):
         found = located(uri)
         return pa.PythonFile(store_numbered(found.store).opened(found.uri, found.size), mode="r")
-    path = os.path.abspath(without_file_scheme(uri))
+    path = absolute(without_file_scheme(uri))
     handle = open_regular(path)
     if not _BY_DESCRIPTOR:
         return pa.PythonFile(os.fdopen(handle, "rb"), mode="r")  # whoever opens it closes it
