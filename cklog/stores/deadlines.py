@@ -36,9 +36,10 @@ class Deadline:
         """Return whether there is more time than this."""
         return self._end - time.monotonic() > seconds
 
-    def renew(self) -> None:
-        """Start the time again: enough has arrived."""
-        self._end = time.monotonic() + self.seconds
+    def renew(self, within: Deadline | None = None) -> None:
+        """Start the time again, because enough has arrived; it ends no later than another deadline."""
+        end = time.monotonic() + self.seconds
+        self._end = end if within is None else min(end, within._end)
 
     def sooner(self, seconds: float) -> Deadline:
         """Return a deadline of its own after these seconds, at the latest when this one ends."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from cklog.budgets import budgets, over
+from cklog.stores.deadlines import Deadline
 from cklog.stores.patience import NotServed
 
 PAGE_NAMES, PAGE_BYTES = 1000, 8 << 20
@@ -83,14 +84,15 @@ def tag_of(text: str) -> str:
     return text.removeprefix("W/").strip('"')
 
 
-def list_all(ask: Callable[[str], Page], prefix: str, renew: Callable[[], None]) -> Listing:
+def list_all(ask: Callable[[str], Page], prefix: str, renew: Callable[[], None], whole: Deadline) -> Listing:
     """Return all below a prefix, "" or ending with "/", of pages that are asked for by their token.
 
-    `renew` starts the time of the listing again: when as many names have come as a page can have.
+    `renew` starts the time of a page again: when as many names have come as a page can have. `whole` is the deadline of
+    all pages together: a large bucket and a server that never stops look the same.
 
     Raises
     ------
-    NotServed : the pages do not end, or name something twice
+    NotServed : the pages do not end, not in time, or name something twice
     OverBudget : there are more names than may be
     """
     found, seen = Listing(), set[str]()
@@ -111,6 +113,9 @@ def list_all(ask: Callable[[str], Page], prefix: str, renew: Callable[[], None])
         token = page.next_token
         if len(seen) > _SPARE_PAGES + names // _LEAST_NAMES:
             raise NotServed(errno.EIO, f"the listing does not end: {len(seen)} pages have {names} names")
+        if not whole.allows(0):
+            what = f"the listing did not end within {whole.seconds:.3g} s: {names} names so far (--store timeout=S)"
+            raise NotServed(errno.ETIMEDOUT, what)
         if names - renewed >= PAGE_NAMES:
             renewed = names
             renew()

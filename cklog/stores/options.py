@@ -67,7 +67,8 @@ _WHO = frozenset(
 
 _SIGNED = re.compile(r"(?i)((?:signature|credential|sig|bearer|security-token)[=: ]+)[^\s&,;<>'\"]+")
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS, LISTING_SECONDS = 10.0, 120.0
+"""Where `--store timeout=` is not given: what a request may take, and the listing of a place in S3."""
 
 
 def kind_of_store(uri: str) -> str:
@@ -131,6 +132,11 @@ class Settings:
     def timeout(self) -> float:
         """The seconds that a request may take, with all its tries."""
         return float(self.get("timeout") or TIMEOUT_SECONDS)
+
+    @property
+    def listing_timeout(self) -> float:
+        """The seconds that all requests of one listing may take together."""
+        return float(self.get("timeout") or LISTING_SECONDS)
 
     @property
     def scheme(self) -> str:

@@ -7,7 +7,7 @@ import errno
 from cklog.stores.bucket import Bucket
 from cklog.stores.deadlines import Deadline
 from cklog.stores.files import Fetch, FileInfo
-from cklog.stores.listings import PAGE_NAMES, Listing, list_all
+from cklog.stores.listings import PAGE_NAMES, Listing, Page, list_all
 from cklog.stores.options import Settings
 from cklog.stores.patience import NotServed
 from cklog.stores.requests import Known, Requests
@@ -24,10 +24,12 @@ class S3Bucket(Bucket):
     def listed(self, path: str) -> Listing:
         """Return all that lies below a path; one request for a thousand files."""
         bucket, _, key = path.partition("/")
-        prefix, deadline = f"{key}/" if key else "", self._deadline()
-        found = list_all(
-            lambda token: self._requests.page(bucket, prefix, token, PAGE_NAMES, deadline), prefix, deadline.renew
-        )
+        prefix, deadline, whole = f"{key}/" if key else "", self._deadline(), Deadline(self._settings.listing_timeout)
+
+        def page(token: str) -> Page:
+            return self._requests.page(bucket, prefix, token, PAGE_NAMES, deadline)
+
+        found = list_all(page, prefix, lambda: deadline.renew(whole), whole)
         self._listings[f"{path}/"] = found
         return found
 

@@ -276,6 +276,7 @@ _OF_LISTINGS: dict[str, Behaviour] = {
     ),
     "empty pages without an end": forever(0),
     "pages of one name without an end": forever(1),
+    "full pages of new names without an end": forever(1000),
     "more without a token": listing(lambda asked: page([contents(KEY, "9")], truncated=True)),
     "negative size": fixed(contents(KEY, "-1")),
     "size that is no number": fixed(contents(KEY, "many")),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.errors import OverBudget
+from cklog.stores.deadlines import Deadline
 from cklog.stores.listings import Listing, Object, Page, list_all, parse_page
 from cklog.stores.patience import NotServed
 from tests.integration.stores.hostile import contents, page
@@ -33,7 +36,7 @@ def test_names_make_folders_and_a_marker_is_one() -> None:
 def test_the_time_of_a_listing_starts_again_with_a_thousand_names() -> None:
     renewed: list[int] = []
     told = iter(Page([Object(f"{n}/{i}", 1, "") for i in range(400)], str(n) if n < 10 else "") for n in range(1, 11))
-    found = list_all(lambda token: next(told), "", lambda: renewed.append(1))
+    found = list_all(lambda token: next(told), "", lambda: renewed.append(1), Deadline(60))
     assert len(found.files) == 4000
     assert len(renewed) == 3
 
@@ -47,7 +50,7 @@ def test_pages_that_name_next_to_nothing_are_refused_after_a_hundred(names: int)
         return Page([Object(f"a{len(asked)}", 1, "")] * names, f"t{len(asked)}")
 
     with pytest.raises(NotServed, match="does not end"):
-        list_all(ask, "", lambda: None)
+        list_all(ask, "", lambda: None, Deadline(60))
     assert len(asked) <= 110
 
 
@@ -60,4 +63,20 @@ def test_full_pages_without_an_end_are_over_the_budget() -> None:
 
     told = endless()
     with pytest.raises(OverBudget):
-        list_all(lambda token: next(told), "", lambda: None)
+        list_all(lambda token: next(told), "", lambda: None, Deadline(60))
+
+
+def test_full_pages_end_when_the_time_of_the_listing_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cklog.stores.deadlines.time.monotonic", Mock(side_effect=itertools.count()))
+    told = (Page([Object(f"{n}/{i}", 1, "") for i in range(1000)], str(n)) for n in itertools.count())
+    with pytest.raises(NotServed, match=r"did not end within 9 s: 9000 names so far \(--store timeout=S\)"):
+        list_all(lambda token: next(told), "", lambda: None, Deadline(9))
+
+
+def test_the_time_of_a_page_ends_with_that_of_its_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("cklog.stores.deadlines.time.monotonic", lambda: now[0])
+    page, whole = Deadline(10), Deadline(15)
+    now[0] = 9
+    page.renew(whole)
+    assert page.left() == 6
