@@ -12,7 +12,8 @@ of a URI gets into a message, no credential is in it.
 - `bucket`: a bucket of a store, by whichever of the next two
 - `s3`: a bucket of S3, asked by requests of our own
 - `arrow`: a bucket that pyarrow reads; loaded when it is first asked
-- `systems`: file systems of pyarrow, and its calls, which wait no longer than they may
+- `clients`: pyarrow's clients of Google, Azure and HDFS
+- `client_process`: such a client in a process of its own, which what a store answers may end
 - `files`: a file of a store, read by ranges
 - `requests`: requests to S3: ranges, pages of a listing, bounded tries, and a reason in one line
 - `listings`: what pages of a listing name, checked

@@ -4,40 +4,53 @@ from __future__ import annotations
 
 import errno
 import functools
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pyarrow import fs
-
+from cklog.errors import first_line
 from cklog.stores.bucket import Bucket
+from cklog.stores.client_process import ClientProcess
+from cklog.stores.clients import ArrowClient, Client
+from cklog.stores.deadlines import run_within
 from cklog.stores.files import Fetch, FileInfo
 from cklog.stores.listings import Listing
-from cklog.stores.patience import NotServed
-from cklog.stores.systems import open_system, served
+from cklog.stores.options import Settings
+from cklog.stores.patience import NotServed, Patience
 
 T = TypeVar("T")
 
 
 class ArrowBucket(Bucket):
-    """A bucket or container: its file system, opened when it is first needed."""
+    """A bucket or container.
+
+    The client of an object store runs in a process of its own. That of HDFS runs in this one: it writes, too.
+    """
+
+    def __init__(self, uri: str, settings: Settings) -> None:
+        super().__init__(uri, settings)
+        self._process = ClientProcess(uri, settings)
 
     @functools.cached_property
-    def _arrow(self) -> Any:
-        return open_system(self._uri, self._settings, self._patience)
+    def _hdfs(self) -> ArrowClient:
+        return ArrowClient(self._uri, self._settings)
+
+    @property
+    def _client(self) -> Client:
+        return self._hdfs if self._settings.kind == "hdfs" else self._process
 
     @property
     def system(self) -> Any:
         """The file system to write to: HDFS is one; object stores have none."""
-        return self._arrow if self._settings.kind == "hdfs" else super().system
+        return self._served(lambda: self._hdfs.system) if self._settings.kind == "hdfs" else super().system
 
     def listed(self, path: str) -> Listing:
         """Return all that lies below a path, as pyarrow tells it; one request for a thousand files."""
-        chosen = fs.FileSelector(path, recursive=True, allow_not_found=True)
         base, found = path.rstrip("/") + "/", Listing()
-        for item in self._served(lambda: self._arrow.get_file_info(chosen)):
+        for item in self._served(lambda: self._client.listed(path)):
             if not item.path.startswith(base):
                 raise NotServed(errno.EIO, "the listing names a file outside the place that was requested")
-            if item.is_file:
+            if item.kind == "file":
                 found.add(item.path[len(base) :], _checked_size(item.size), "")
             elif item.path[len(base) :]:
                 found.add(item.path[len(base) :] + "/", 0, "")
@@ -45,24 +58,18 @@ class ArrowBucket(Bucket):
 
     def info(self, path: str) -> FileInfo:
         """Return what stands at a path."""
-        found = self._served(lambda: self._arrow.get_file_info([path])[0])
-        if found.type == fs.FileType.NotFound:
-            return FileInfo("nothing")
-        return (
-            FileInfo("folder") if found.type == fs.FileType.Directory else FileInfo("file", _checked_size(found.size))
-        )
+        found = self._served(lambda: self._client.info(path))
+        return FileInfo(found.kind, _checked_size(found.size)) if found.kind == "file" else FileInfo(found.kind)
 
     def fetcher(self, path: str, size: int | None) -> tuple[Fetch, int]:
         """Return what fetches ranges of a file, and its size, for which pyarrow asks once more."""
-        file = self._served(lambda: self._arrow.open_input_file(path))
-        known = _checked_size(self._served(file.size))
+        known = _checked_size(self._served(lambda: self._client.size(path)))
         if size is not None and size != known:
             raise NotServed(errno.ESTALE, f"it had {size} bytes when it was listed, and has {known} now")
-        return self._kept(path, known, lambda start, length: self._read(file, start, length)), known
+        return self._kept(path, known, lambda start, length: self._read(path, start, length)), known
 
-    def _read(self, file: Any, start: int, length: int) -> bytes:
-        """Read a range of a file that pyarrow opened."""
-        data: bytes = self._served(lambda: file.read_at(length, start))
+    def _read(self, path: str, start: int, length: int) -> bytes:
+        data = self._served(lambda: self._client.read(path, start, length))
         if len(data) != length:
             raise NotServed(errno.EIO, "the store's answer breaks off")
         return data
@@ -70,6 +77,28 @@ class ArrowBucket(Bucket):
     def _served(self, work: Callable[[], T]) -> T:
         """Return what pyarrow gets of the store."""
         return served(work, self._settings, self._patience)
+
+
+def served(work: Callable[[], T], settings: Settings, patience: Patience) -> T:
+    """Return what pyarrow gets of a store, within the time of a request; as `NotServed` why not.
+
+    pyarrow's calls cannot be interrupted, and say nothing of how far they are: one that takes too long goes on in a
+    thread of its own.
+    """
+    began, most = time.monotonic(), min(settings.timeout, patience.left())
+    try:
+        return run_within(work, most)
+    except (FileNotFoundError, NotServed):
+        raise
+    except TimeoutError:
+        patience.lose(began)
+        raise NotServed(errno.ETIMEDOUT, f"the store gave no answer within {most:.3g} s (--store timeout=S)") from None
+    except OSError as error:
+        patience.lose(began)
+        text = settings.hidden(" ".join(first_line(error).split()))
+        raise NotServed(
+            errno.EACCES if "HTTP status 403" in text or "ACCESS_DENIED" in text else errno.EIO, text
+        ) from None
 
 
 def _checked_size(size: Any) -> int:

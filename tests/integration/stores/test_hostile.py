@@ -27,6 +27,7 @@ from tests.integration.stores.hostile import (
     SECRET,
     TOKEN,
     Asked,
+    Behaviour,
     Hostile,
     Line,
     contents,
@@ -75,7 +76,7 @@ def test_a_hostile_store_is_given_up_in_a_line(name: str, place: str) -> None:
 def test_a_listing_without_an_end_is_over_the_budget() -> None:
     """Full pages of new names are what a large bucket has, too."""
     with hostile(OBJECTS, forever(1000), "LIST", OVERDUE_SECONDS) as server:
-        ended = ask(server, "--max-memory", "64MiB")
+        ended = ask(server, "--max-memory", "64MiB", "--store", "timeout=15")
     assert ended.code == 65
     assert f"cklog: {URI}: the number of files and folders below it is over the budget" in ended.err
     assert len(server.asked) < 20
@@ -261,6 +262,33 @@ def test_stores_that_pyarrow_reads_are_given_up_as_well(kind: str, name: str) ->
     assert not server.elsewhere
     assert server.asked
     assert "c2VjcmV0c2VjcmV0" not in ended.err
+
+
+def no_type(asked: Asked, line: Line) -> None:
+    """Azure's client aborts where an answer does not say of which type it is."""
+    line.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+def no_xml(asked: Asked, line: Line) -> None:
+    """The XML library of Azure's client prints lines of its own."""
+    line.answer("200 OK", {"Content-Type": "application/xml"}, b"hello")
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("behaviour", [no_type, no_xml])
+def test_an_answer_that_ends_a_client_of_pyarrow_ends_no_command(
+    kind: str, behaviour: Behaviour, capfd: pytest.CaptureFixture[str]
+) -> None:
+    uri, options = OTHERS[kind]
+    with hostile({}, behaviour, "ALL", OVERDUE_SECONDS) as server:
+        endpoint = ["--store", f"endpoint=http://127.0.0.1:{server.port}", "--store", "timeout=8"]
+        ended = cklog("recovery-line", uri, *endpoint, *options)
+    assert (ended.code, ended.out) == (66, "")
+    assert [line.split(": ")[0] for line in ended.err.splitlines()] == ["cklog", "hint"]
+    assert server.asked
+    if kind == "abfss":
+        assert "pyarrow's client crashed on the store's answer (SIGABRT)" in ended.err
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", [*OTHERS, "s3"])

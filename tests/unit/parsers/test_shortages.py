@@ -28,9 +28,9 @@ from cklog.parsers.kafka import payloads
 from cklog.parsers.patent import leveldb
 from cklog.parsers.tables import parquet
 from cklog.storage import Root
+from cklog.stores.arrow import served
 from cklog.stores.options import settings_of
 from cklog.stores.patience import Patience
-from cklog.stores.systems import served
 from tests.conftest import REPOSITORY
 from tests.source_tree import modules
 
@@ -49,7 +49,7 @@ def test_the_base_of_arrows_errors_is_caught_of_stores_alone() -> None:
     """`ArrowMemoryError` is one of them."""
     texts = {path.relative_to(REPOSITORY).as_posix(): path.read_text() for path in modules()}
     assert [path for path, text in texts.items() if "pa.ArrowException" in text] == ["cklog/arrow_errors.py"]
-    assert [path for path, text in texts.items() if "import STORE_ERRORS" in text] == ["cklog/stores/systems.py"]
+    assert [path for path, text in texts.items() if "import STORE_ERRORS" in text] == ["cklog/stores/clients.py"]
 
 
 def test_memory_that_runs_out_in_a_store_s_client_is_no_fault_of_the_store() -> None:
