@@ -13,8 +13,9 @@ from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 from cklog.runs.snapshots.beside.positions import with_positions
 from cklog.runs.snapshots.beside.transactions import with_transactions, without_lost_results
-from cklog.runs.snapshots.line import SnapshotLine, audit_snapshots, restored_in, verify_snapshots
+from cklog.runs.snapshots.line import SnapshotLine
 from cklog.runs.snapshots.plan import SnapshotPlan, plan_snapshots
+from cklog.runs.snapshots.proof import audit_snapshots, restored_in, verify_snapshots
 
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource

@@ -7,9 +7,11 @@
 * `lineage`: which job goes on from which
 * `generations`: which job is a restart of which by what it holds
 * `plan`: what each job restarts from
-* `line`: the same as a line, and a given line proved
+* `line`: the same as a line
+* `proof`: a given line proved
 * `state`: what snapshots hold: offsets, transactions, data in flight
-* `pending`: what snapshots have for sinks that is not committed yet, and whether it is there
+* `waiting`: what snapshots have for sinks that is not committed yet, and whether it is there
+* `pending`: the same as rows, sentences and findings
 * `sinks`: a line as the job's sinks see it
 * `beside`: what the logs of Kafka and of databases say of a line
 * `findings`: what is wrong, in sentences

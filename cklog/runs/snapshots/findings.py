@@ -52,6 +52,8 @@ def snapshot_findings(
             found += [_damaged(j, severity)] if any(f.why for f in j.flaws) else []
         elif j.verdict == "corrupt-state-file":
             found.append(_damaged(j, severity))
+        elif j.verdict == "sink-file-missing" and severity == "error":  # older ones lack files as a matter of course
+            found.append(_without_sink_files(j))
         elif j.verdict == "no-metadata":
             found.append(_torn(j))
         elif j.verdict == "unchecked":
@@ -125,6 +127,20 @@ def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
     )
     where = tuple(Where(f.path, f.at) for f in bad)
     return Finding("corrupt-file", severity, name_of(j), message, where, effect_of_error(severity, "older-line"))
+
+
+def _without_sink_files(j: JudgedSnapshot) -> Finding:
+    """Report files of sinks on which a restore fails."""
+    flaws = [f for f in j.flaws if f.sink]
+    first = flaws[0]
+    how = "is gone" if first.size is None else f"has {first.size} bytes, and {first.needed} were written"
+    more = f", and {many(len(flaws) - 1, 'other file')} like it" if len(flaws) > 1 else ""
+    message = (
+        f"{name_of(j)}: {first.path}, a file of sink {first.sink}, {how}{more}: a restore from it fails. From an older "
+        "checkpoint the job writes the rows since then again, also those in files that are complete by now"
+    )
+    where = tuple(Where(f.path) for f in flaws)
+    return Finding("pending-file-missing", "error", first.sink, message, where, effect="older-line")
 
 
 def _some_of(count: int, j: JudgedSnapshot) -> str:

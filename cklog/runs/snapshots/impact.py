@@ -36,10 +36,11 @@ from cklog.model.wording import many
 from cklog.runs.snapshots.beside.transactions import look_up_transactions, pending_transactions, transaction_findings
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.pending import FILES, Waiting, pending_findings, sink_names, waiting_in, waiting_told
+from cklog.runs.snapshots.pending import pending_findings
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
 from cklog.runs.snapshots.state import source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.runs.snapshots.waiting import FILES, Waiting, sink_names, waiting_in, waiting_told
 
 UNNAMED = "any sink"
 COMMITTED, EVERYTHING = "of committed records", "of all records"
@@ -110,7 +111,7 @@ def _restored(parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, ch
         group,
         judged,
         tuple(j for j in newer_than(group, plan.chosen[group.job]) if j.folder.path in plan.survey.tables),
-        tuple(waiting_in(parser, judged, plan.survey.tables[judged.folder.path], check)),
+        tuple(waiting_in(parser, judged.folder.path, plan.survey.tables[judged.folder.path], check)),
     )
 
 

@@ -11,14 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
 from cklog.lines.recovery.work import Work, Works
-from cklog.local_files import plain_reason
 from cklog.model.actions import RunAction, action_of
-from cklog.model.audits import Restored, RestoredAudit, audit_of, entry_of
-from cklog.model.checks import Check, Verification, refutations, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
@@ -30,13 +26,9 @@ from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
 from cklog.runs.snapshots.pending import with_pending
 from cklog.runs.snapshots.plan import (
     SnapshotPlan,
-    is_hidden,
     is_unsure,
-    job_named,
-    may_be_older,
     newer_than,
     newest_with_metadata,
-    plan_snapshots,
     snapshot_named,
 )
 from cklog.runs.snapshots.state import (
@@ -47,7 +39,7 @@ from cklog.runs.snapshots.state import (
     source_offsets,
     transactions,
 )
-from cklog.runs.snapshots.verdicts import NOT_READ, VERDICTS, JudgedSnapshot
+from cklog.runs.snapshots.verdicts import NOT_READ, JudgedSnapshot
 
 
 class SnapshotLine:
@@ -122,10 +114,13 @@ class SnapshotLine:
         """What to do about one job."""
         newest = newest_with_metadata(group)
         unsure = group.job in plan.mixed or self._is_unsure(group, judged, question)
-        mendable = judged is None and any(j.repairable for j in group.snapshots)
+        lacking = _without_sink_files(group)
+        mendable = judged is None and (bool(lacking) or any(j.repairable for j in group.snapshots))
         older = judged is not newest and not question.at
         refused = judged is None and group.job in plan.asked
         note = "look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored"
+        if lacking:
+            note = f"put back what sinks need: {first_few(lacking, 3)}"
         if refused:
             note = "what --at names cannot be restored: ask without it for the newest that can"
         found = RunAction(
@@ -263,11 +258,22 @@ class SnapshotLine:
             outside = "some of its files are outside PATH and were not checked"
             why = outside if unsure[0].verdict == "unchecked" else "was not read"
             return f"Indeterminate: {self._called(unsure[0])}{also} may be complete, but {why}."
+        for group in plan.groups:
+            if lacking := _without_sink_files(group):
+                return (
+                    f"{self._label(group)} can be restored once sinks have their files again: {first_few(lacking, 3)}."
+                )
         if self._parser.only is not None:
             why = f"{self._parser.only} is one checkpoint of a job, and it cannot be restored"
             return f"Indeterminate: {why}. Give the folder above it: the job may have other checkpoints there."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
+
+
+def _without_sink_files(group: Candidates) -> list[str]:
+    """Return the files of sinks that the newest snapshot needs which lacks nothing else."""
+    found = next((j for j in group.snapshots if j.verdict == "sink-file-missing"), None)
+    return [] if found is None else [flaw.path for flaw in found.flaws if flaw.sink]
 
 
 def _bytes_to_read(group: Candidates, judged: JudgedSnapshot | None) -> int | None:
@@ -316,83 +322,3 @@ def _reason(flaw: Any) -> dict[str, Any]:
     if flaw.why or flaw.unread:
         found |= {"why": flaw.why or flaw.unread, "offset": flaw.at}
     return {"file": flaw.path, "needed_bytes": flaw.needed, "bytes": flaw.size, **found}
-
-
-_OF_CONTENTS = ("corrupt-file", "unreadable-file", "contents-not-checked")
-"""Findings of looking into state files, which an answer about one snapshot rests on too."""
-
-
-def verify_snapshots(
-    parser: OffersSnapshots, reading: Reading, line: Mapping[str, int | None], maximal: bool, question: Question
-) -> Draft[Verification]:
-    """Prove or refute that each snapshot of a line is whole, and the newest that is."""
-    plan = plan_snapshots(parser, reading, question)
-    checks: list[Check] = []
-    for name, number in line.items():
-        group = job_named(parser, plan.groups, name)
-        judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
-        checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
-    about = {name_of(j) for group in plan.groups for j in group.snapshots if j.id in line.values()}
-    seen = [f for f in plan.findings if f.id in _OF_CONTENTS and (f.subject in about or f.severity == "info")]
-    result, findings = verification(checks), [*seen, *refutations(checks)]
-    return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
-
-
-def audit_snapshots(
-    parser: OffersSnapshots, reading: Reading, restored: Restored, question: Question
-) -> Draft[RestoredAudit]:
-    """Say of each restored snapshot whether it is whole, and which one was the newest that could be restored."""
-    plan = plan_snapshots(parser, reading, question)
-    checks: list[Check] = []
-    entries = []
-    for name, number in restored.line.items():
-        group = job_named(parser, plan.groups, name)
-        latest = restored.newest.get(name)
-        there = [j for j in group.snapshots if latest is None or j.id is None or j.id <= latest]
-        judged = next((j for j in there if number is not None and j.id == number), None)
-        best = next((j for j in there if j.verdict == "restorable"), None)
-        checks += _checks(name, number, judged, replace(group, snapshots=tuple(there)), best, maximal=True)
-        entries.append(entry_of(name, number, best.id if best is not None else None, none_is_oldest=True))
-    result = audit_of(checks, (), entries)
-    findings = [*plan.findings, *refutations(checks)]
-    return Draft("verify-restored", result, findings, plan.survey.inputs, indeterminate=result.undecided)
-
-
-def restored_in(parser: OffersSnapshots, log: str) -> Restored:
-    """Return what a job manager's log says was restored last.
-
-    Raises
-    ------
-    NotFound : there is no such file, or it tells of no restore
-    """
-    try:
-        found = parser.last_restore(log)
-    except OSError as error:
-        raise NotFound(f"--from-log {log}: {plain_reason(error)}") from None
-    if found is None:
-        raise NotFound(f"--from-log {log}: it tells of no restore", "give the log of the job manager that restored")
-    job, checkpoint, newest = found
-    return Restored({job: checkpoint}, {} if newest is None else {job: newest})
-
-
-def _checks(
-    name: str,
-    number: int | None,
-    judged: JudgedSnapshot | None,
-    group: Candidates,
-    best: JudgedSnapshot | None,
-    maximal: bool,
-) -> list[Check]:
-    if judged is None and number is not None:
-        return [Check("restorable", False, f"{name} has no snapshot {number}")]
-    if judged is None:
-        checks = [Check("restorable", True, f"{name} starts anew")]
-    else:
-        holds = None if judged.verdict == "unchecked" else judged.verdict == "restorable"
-        checks = [Check("restorable", holds, f"{name_of(judged)} ({judged.verdict}): {VERDICTS[judged.verdict]}")]
-    if maximal:
-        told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
-        newest = best is judged or best is None
-        hidden = is_hidden(group, judged) or (judged is not None and may_be_older(group, judged))
-        checks += unless_hidden([Check("maximal", newest, told)], hidden)
-    return checks

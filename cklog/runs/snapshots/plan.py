@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cklog.engine.reading import Reading
@@ -138,6 +138,12 @@ def newest_with_metadata(group: Candidates) -> JudgedSnapshot | None:
     return next((j for j in group.snapshots if j.folder.metadata is not None), None)
 
 
+def older_than(group: Candidates, judged: JudgedSnapshot) -> Iterator[JudgedSnapshot]:
+    """Yield the older snapshots that can be restored instead of one, the newest first."""
+    older = group.snapshots[group.snapshots.index(judged) + 1 :]
+    return (j for j in older if j.verdict == "restorable" and j.id is not None and not j.disputed)
+
+
 def newest_of(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> JudgedSnapshot | None:
     """Return the newest snapshot of a job whose verdict is one of `trusted`; None: there is none."""
     return next((j for j in group.snapshots if j.verdict in trusted), None)
@@ -160,7 +166,9 @@ def is_hidden(group: Candidates, judged: JudgedSnapshot | None) -> bool:
     return any(j.verdict not in _READ for j in newer_than(group, judged))
 
 
-_READ = ("restorable", "missing-state-file", "size-mismatch", "corrupt-state-file", "no-metadata")
+_READ = (
+    *("restorable", "missing-state-file", "size-mismatch", "corrupt-state-file", "sink-file-missing", "no-metadata"),
+)
 
 
 def newer_than(group: Candidates, judged: JudgedSnapshot | None) -> Sequence[JudgedSnapshot]:

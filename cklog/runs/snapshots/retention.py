@@ -70,7 +70,9 @@ class FileDoubt:
 
 
 _WHOLE = ("restorable", "unchecked")
-_BROKEN = ("missing-state-file", "size-mismatch", "corrupt-state-file", "no-metadata", "corrupt")
+_BROKEN = (
+    *("missing-state-file", "size-mismatch", "corrupt-state-file", "sink-file-missing", "no-metadata", "corrupt"),
+)
 """Verdicts that `--drop-broken` gives up; what has a version that is not known, or was not read, is not broken."""
 
 _ILLEGIBLE = ("corrupt", "unread", "unknown-version")

@@ -8,9 +8,9 @@ from cklog.errors import UsageError
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.sink_tables import Pending
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.pending import FILES, waiting_in
-from cklog.runs.snapshots.plan import SnapshotPlan, job_named
+from cklog.runs.snapshots.plan import SnapshotPlan, job_named, older_than
 from cklog.runs.snapshots.verdicts import NOT_READ, JudgedSnapshot
+from cklog.runs.snapshots.waiting import FILES, waiting_in
 from cklog.sink_tables.beside import AskedLine
 from cklog.sink_tables.fitting import NamedTable
 from cklog.sink_tables.judge import writers_of
@@ -35,8 +35,8 @@ def snapshot_line(
         return _restart(parser, plan, group, of, check_files)
 
     def older() -> Iterable[Restart]:
-        below = group.snapshots[group.snapshots.index(judged) + 1 :] if judged is not None else ()
-        yield from (restart(j) for j in below if j.verdict == "restorable" and j.id is not None and not j.disputed)
+        if judged is not None:
+            yield from map(restart, older_than(group, judged))
 
     return AskedLine(
         run=parser.job_id(group.job),
@@ -138,5 +138,5 @@ def _pending(
     table = plan.survey.tables.get(judged.folder.path)
     if table is None:
         return None
-    waiting = waiting_in(parser, judged, table, check_files)
+    waiting = waiting_in(parser, judged.folder.path, table, check_files)
     return tuple(one.pending for one in waiting if one.commits and one.form != FILES)

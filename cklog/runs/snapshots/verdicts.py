@@ -27,6 +27,7 @@ from cklog.model.findings import InputUsed
 from cklog.progress import stage
 from cklog.runs.snapshots.contents import ExaminedState
 from cklog.runs.snapshots.heads import SnapshotHead, heads_of
+from cklog.runs.snapshots.waiting import waiting_in
 
 SnapshotVerdict = Literal[
     "restorable",
@@ -34,6 +35,7 @@ SnapshotVerdict = Literal[
     "missing-state-file",
     "size-mismatch",
     "corrupt-state-file",
+    "sink-file-missing",
     "no-metadata",
     "corrupt",
     "unread",
@@ -46,6 +48,7 @@ VERDICTS: Mapping[str, str] = {
     "missing-state-file": "files that it names are gone: a restore is accepted and then fails when tasks start",
     "size-mismatch": "files that it names have another size than was stored",
     "corrupt-state-file": "files that it names are damaged, at their right size: a restore, or the job after it, fails",
+    "sink-file-missing": "files of its sinks are gone or too short, and a restore fails on them",
     "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
     "corrupt": "its metadata cannot be read to the end, or contradicts itself",
     "unread": "its metadata may not be read, was refused, or is over a budget: nothing is known of it",
@@ -68,7 +71,7 @@ class SnapshotFlaw:
     """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
 
     `found`: files of that name and size elsewhere below PATH. Of one with the right size `why` it is damaged, from byte
-    `at` on; or `unread`, why nothing is known of what it holds.
+    `at` on; or `unread`, why nothing is known of what it holds. `sink`: the sink that needs it, "" for a file of state.
     """
 
     file: str
@@ -80,6 +83,7 @@ class SnapshotFlaw:
     why: str = ""
     at: int | None = None
     unread: str = ""
+    sink: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +216,8 @@ def _judge(
         flaws += _flaws(parser, named.row(i), places[i], check)
     if contents is not None and _verdict(flaws) in ("restorable", "unchecked"):
         flaws += [_damaged(named.row(i), places[i], seen) for i, seen in contents.damaged(table, named.file, places)]
+    if contents is not None and _verdict(flaws) in ("restorable", "unchecked"):
+        flaws += _of_sinks(parser, folder, table)
     return JudgedSnapshot(
         folder=folder,
         verdict=_verdict(flaws),
@@ -331,6 +337,15 @@ def _damaged(one: _Named, place: FilePlace, seen: ContentCheck) -> SnapshotFlaw:
     )
 
 
+def _of_sinks(parser: OffersSnapshots, folder: SnapshotFolder, table: pa.Table) -> list[SnapshotFlaw]:
+    """Return the files of sinks on which a restore fails."""
+    return [
+        SnapshotFlaw(file.file, file.path, file.needed, file.bytes, outside=False, sink=one.pending.sink)
+        for one in waiting_in(parser, folder.path, table)
+        for file in one.failing
+    ]
+
+
 def _fits(size: int | None, one: _Named) -> bool:
     """Whether a file of a size is what a snapshot names."""
     if size is None or one.loose:
@@ -340,6 +355,8 @@ def _fits(size: int | None, one: _Named) -> bool:
 
 def _verdict(flaws: Iterable[SnapshotFlaw]) -> SnapshotVerdict:
     flaws = list(flaws)
+    if any(f.sink for f in flaws):
+        return "sink-file-missing"
     if any(not f.outside and f.size is None for f in flaws):
         return "missing-state-file"
     if any(f.size is not None and not f.why for f in flaws):

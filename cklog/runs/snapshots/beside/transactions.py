@@ -20,10 +20,9 @@ from cklog.model.verdict import Draft
 from cklog.model.wording import first_few, many
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.heads import rows_of
-from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.pending import sink_names
-from cklog.runs.snapshots.plan import SnapshotPlan
+from cklog.runs.snapshots.plan import SnapshotPlan, older_than
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.runs.snapshots.waiting import sink_names
 
 if TYPE_CHECKING:  # without --kafka nothing of it is loaded
     from cklog.kafka_logs.logs import PartitionLogs
@@ -85,9 +84,9 @@ def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> SnapshotPla
         passed: list[Finding] = []
         while judged is not None and (lost := _lost(plan, judged, logs)):
             if not passed:
-                look_up_transactions(plan, _older(group, judged), logs)
+                look_up_transactions(plan, older_than(group, judged), logs)
             passed += lost
-            judged = next(_older(group, judged), None)
+            judged = next(older_than(group, judged), None)
         if judged is not None:
             chosen[group.job] = judged
             findings += [replace(one, effect="older-line") for one in passed]
@@ -97,12 +96,6 @@ def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> SnapshotPla
 def _lost(plan: SnapshotPlan, judged: JudgedSnapshot, logs: PartitionLogs) -> list[Finding]:
     found = pending_transactions(plan.survey.tables[judged.folder.path], logs)
     return [one for one in transaction_findings(judged, found) if one.id == "transaction-aborted"]
-
-
-def _older(group: Candidates, judged: JudgedSnapshot) -> Iterator[JudgedSnapshot]:
-    """Yield the older snapshots that can be restored instead, the newest first."""
-    older = group.snapshots[group.snapshots.index(judged) + 1 :]
-    return (j for j in older if j.verdict == "restorable" and j.id is not None and not j.disputed)
 
 
 def with_transactions(

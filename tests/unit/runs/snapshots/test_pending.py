@@ -16,8 +16,8 @@ from cklog.kinds.snapshots import SnapshotsKind
 from cklog.model.question import Question
 from cklog.parsers.flink.derived import operator_id
 from cklog.run import Options, open_run
-from cklog.runs.snapshots.pending import pending_of
 from cklog.runs.snapshots.plan import plan_snapshots
+from cklog.runs.snapshots.waiting import waiting_in
 from tests.builders import flink as fb
 from tests.builders.sinks import flink as sinks
 from tests.program import cklog
@@ -67,7 +67,7 @@ def findings(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def values(root: Path, *maps: tuple[str, str]) -> tuple[Pending, ...]:
-    """What `pending_of` offers of the newest snapshot."""
+    """What a restore of the newest snapshot commits."""
     with open_run(str(root), Options(engine="local", maps=maps)) as run:
         kind = run.kind
         assert isinstance(kind, SnapshotsKind)
@@ -77,7 +77,7 @@ def values(root: Path, *maps: tuple[str, str]) -> tuple[Pending, ...]:
         (chosen,) = plan.chosen.values()
         assert chosen is not None
         table = plan.survey.tables[chosen.folder.path]
-        return pending_of(parser, chosen, table)
+        return tuple(one.pending for one in waiting_in(parser, chosen.folder.path, table) if one.commits)
 
 
 def test_manifests_that_are_there_and_gone(tmp_path: Path) -> None:
@@ -185,14 +185,14 @@ def test_paimon_s_user_is_who_commits(tmp_path: Path) -> None:
     assert found == (Pending("Global Committer : t", writer, 17, (), ()),)
 
 
-def file_sink(root: Path, number: int, *, open: bool = False) -> tuple[str, str]:
+def file_sink(root: Path, number: int, *, open: bool = False, part: int = 0) -> tuple[str, str]:
     """A checkpoint with a file of a sink, to be renamed or to be gone on with; both of its names."""
-    held, target = str(root / "out" / ".part-0.inprogress.1"), str(root / "out" / "part-0")
+    held, target = str(root / "out" / f".part-{part}.inprogress.1"), str(root / "out" / f"part-{part}")
     place = sinks.place(target, held, 5)
     (root / "out").mkdir(exist_ok=True)
     if open:
         bucket = sinks.file_bucket(sinks.file_in_progress(place, f"file:{target}"), f"file:{root / 'out'}")
-        job(root, number, ("out: Writer", state({WRITERS: [fb.versioned(3, bucket)]})))
+        job(root, number, ("out: Writer", state({WRITERS: [fb.versioned(3, bucket)]})), committer(number, name="out"))
     else:
         committable = sinks.file_committable(sinks.pending_file(place, f"file:{target}", 5))
         job(root, number, committer(number, (2, committable), name="out"))
@@ -208,27 +208,80 @@ def test_a_file_that_is_there_under_one_of_its_names(tmp_path: Path, which: str)
     assert findings(answer) == []
 
 
-def test_a_file_that_is_gone_or_too_short(tmp_path: Path) -> None:
+def errors(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(f["id"], f["subject"], f["effect"]) for f in answer["findings"] if f["severity"] == "error"]
+
+
+def test_rows_of_a_file_that_is_gone_are_lost(tmp_path: Path) -> None:
     name, _ = file_sink(tmp_path, 7)
-    for content in (None, b"1234"):
+    answer = held(tmp_path, exit=3)
+    assert answer["result"]["action"] == "repair-first"
+    assert answer["result"]["details"]["pending"][0]["missing"] == [name]
+    assert errors(answer) == [("pending-file-missing", "out", "data-lost")]
+
+
+@pytest.mark.parametrize("content", [None, b"1234"])
+def test_without_its_file_a_lone_checkpoint_has_to_wait_and_not_to_start_over(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """As Flink 2.3.0 does: a file in progress that is gone is a FileNotFoundException of the sink's writer."""
+    name, renamed = file_sink(tmp_path, 7, open=content is None)
+    Path(renamed).write_bytes(b"12345") if content is None else Path(name).write_bytes(content)
+    answer = held(tmp_path, exit=4)
+    assert answer["result"]["action"] == "repair-first"
+    assert "out/.part-0.inprogress.1" in answer["result"]["runs"][0]["note"]
+    assert errors(answer) == [("pending-file-missing", "out", "older-line")]
+    assert answer["result"]["details"]["snapshots"][0]["verdict"] == "sink-file-missing"
+    Path(name).write_bytes(b"12345")
+    assert errors(held(tmp_path)) == []
+
+
+def three(root: Path, *contents: bytes | None, open: bool = False) -> None:
+    """Checkpoints 5, 6 and 7, each with a file of its own that holds five bytes; None: it is gone."""
+    for number, content in zip((5, 6, 7), contents, strict=True):
+        name, _ = file_sink(root, number, open=open and number == 7, part=number)
         if content is not None:
             Path(name).write_bytes(content)
-        answer = held(tmp_path, exit=3)
-        assert answer["result"]["action"] == "repair-first"
-        assert answer["result"]["details"]["pending"][0]["missing"] == [name]
-        assert findings(answer) == [("pending-file-missing", "error", "out")]
 
 
-def test_a_restore_fails_without_the_file_that_its_writer_goes_on_with(tmp_path: Path) -> None:
-    """As Flink 2.3.0 does: the sink's writer throws a FileNotFoundException."""
-    name, renamed = file_sink(tmp_path, 7, open=True)
-    Path(renamed).write_bytes(b"12345")
+@pytest.mark.parametrize("open", [False, True])
+def test_a_restore_that_fails_leaves_the_older_checkpoint_to_every_command(tmp_path: Path, open: bool) -> None:
+    three(tmp_path, b"12345", b"1", None if open else b"1234", open=open)
     answer = held(tmp_path, exit=3)
-    assert findings(answer) == [("pending-file-missing", "error", "out")]
-    assert answer["result"]["details"]["pending"][0]["state"] == "in-progress"
-    assert values(tmp_path) == ()
-    Path(name).write_bytes(b"12345")
-    assert findings(held(tmp_path)) == []
+    (run,) = answer["result"]["runs"]
+    assert (run["action"], run["newest"], run["chosen"]) == ("restart-older", "chk-7", "chk-5")
+    assert run["command"].endswith("chk-5")
+    assert {effect for _, _, effect in errors(answer)} == {"older-line"}
+    assert [row["checkpoint"] for row in held(tmp_path, command="impact", exit=3)["result"]["line"]] == [5]
+    assert held(tmp_path, "--at", f"{JOB}/0=7", exit=4)["result"]["action"] == "repair-first"
+    line = tmp_path.with_suffix(".json")
+    line.write_text(json.dumps({f"{JOB}/0": 7}))
+    refuted = held(tmp_path, "--line", str(line), command="verify", exit=3)["result"]
+    assert "sink-file-missing" in str(refuted)
+    kept = held(tmp_path, "--keep", "1", command="retention", exit=3)["result"]["rows"]
+    assert {row["path"].split("/")[1]: row["fate"] for row in kept} == {
+        "chk-5": "VALID",
+        "chk-6": "KEEP",
+        "chk-7": "KEEP",
+    }
+
+
+def test_rows_of_a_file_that_is_gone_come_again_from_an_older_checkpoint(tmp_path: Path) -> None:
+    three(tmp_path, b"12345", b"1", None)
+    answer = held(tmp_path, exit=3)
+    (run,) = answer["result"]["runs"]
+    assert (run["action"], run["chosen"]) == ("repair-first", "chk-7")
+    assert errors(answer) == [("pending-file-missing", "out", "data-lost")]
+    (finding,) = [f for f in answer["findings"] if f["id"] == "pending-file-missing"]
+    assert f"{JOB}/chk-5 has all of its files (--at {JOB}/0=5)" in finding["message"]
+
+
+def test_older_checkpoints_lack_files_as_a_matter_of_course(tmp_path: Path) -> None:
+    """A file in progress has its last name once a newer checkpoint is complete."""
+    three(tmp_path, None, None, b"12345")
+    (tmp_path / "out/part-5").write_bytes(b"12345")
+    (tmp_path / "out/part-6").write_bytes(b"12345")
+    assert held(tmp_path)["result"]["action"] == "restart"
 
 
 def test_files_of_a_newer_checkpoint_are_seen_and_come_again(tmp_path: Path) -> None:
