@@ -5,6 +5,7 @@ The run is the smallest that has PATH as a part by the names that its format giv
 
 from __future__ import annotations
 
+import itertools
 import os
 import posixpath
 import re
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from cklog.errors import CklogError, OutputError
 from cklog.kinds.opening import holds_run, runs_of
-from cklog.local_files import Trouble
+from cklog.local_files import Trouble, is_local, os_name
 from cklog.storage import Root
 
 PARTS: Mapping[str, str] = {
@@ -32,6 +33,9 @@ PARTS: Mapping[str, str] = {
 _SCHEME = re.compile(r"file:|[a-z][a-z0-9+.-]*://")
 _DEPTH = 6
 """So many folders up a run may begin."""
+
+_MOST_ENTRIES = 100_000
+"""Files and folders of a place in which the run is looked for: PATH may lie in a home folder."""
 
 
 def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
@@ -64,6 +68,8 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
             return
         formats = [name for name, parts in PARTS.items() if source in ("", name) and re.fullmatch(parts, part)]
         if formats:
+            if is_local(above.path) and not _has_few_entries(above.path):
+                return
             path = above.path if _SCHEME.match(root.path) else _shortened(root.path, levels)
             # with its own trouble: what cannot be looked at beside PATH takes nothing from what is said of PATH
             yield replace(above, path=path, trouble=Trouble()), formats
@@ -71,6 +77,12 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
         if not name:
             return
         part = f"{name}/{part}"
+
+
+def _has_few_entries(folder: str) -> bool:
+    """Return whether there are not too many files and folders below a folder to look for a run among them."""
+    found = itertools.accumulate(len(names) + len(files) for _, names, files in os.walk(os_name(folder)))
+    return all(count <= _MOST_ENTRIES for count in found)
 
 
 def _shortened(path: str, levels: int) -> str:

@@ -131,3 +131,16 @@ def test_a_part_by_its_uri_leads_to_a_folder_that_a_shell_can_enter(form: str, p
 def test_a_uri_of_a_store_keeps_its_scheme_and_options() -> None:
     [(above, formats), *_] = _candidates(Root("s3://bucket/run/ck/offsets?region=x"), "")
     assert (above.path, formats) == ("s3://bucket/run/ck?region=x", ["spark-checkpoint"])
+
+
+def test_a_folder_above_with_very_many_files_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a home folder in which PATH lies."""
+    run = tmp_path / "run"
+    shutil.copytree(SAMPLES / "spark-wordcount", run)
+    [part] = [path for path in run.rglob("commits") if path.is_dir()][:1]
+    assert cklog("recovery-line", part).code == 0
+    count = sum(1 for _ in part.parent.rglob("*"))
+    monkeypatch.setattr("cklog.kinds.enclosing._MOST_ENTRIES", count - 1)
+    assert cklog("recovery-line", part).code == 66
+    monkeypatch.setattr("cklog.kinds.enclosing._MOST_ENTRIES", count)
+    assert cklog("recovery-line", part).code == 0
