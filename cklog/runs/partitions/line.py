@@ -31,21 +31,6 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import first_few, many
 
-_REPAIRS = frozenset(
-    {
-        "unchecked-damage",
-        "log-ends-early",
-        "committed-beyond-log-end",
-        "beyond-log-end",
-        "duplicate-partition",
-        "offset-backwards",
-        "corrupt-batch",
-        "retention-hole",
-        "topic-recreated",
-    }
-)
-"""Errors with which a broker starts, and readers then fail, or miss records: mended while it is down."""
-
 
 class PartitionLog:
     """The analyses of partitions and groups; `group`: of this group alone."""
@@ -149,7 +134,7 @@ class PartitionLog:
         """What to do about the broker: what it will cut is gone for good, unless its folder was copied before."""
         cut = sum(p.cut.records for p in self.partitions.values() if p.cut is not None)
         unclear = any(cuts_damage(p) for p in self.partitions.values())
-        blocked = [f for f in self.findings() if f.severity == "error" and f.id in _REPAIRS]
+        blocked = [f for f in self.findings() if f.blocks and f.effect != "unknown"]
         last = max((p.last_time for p in listed if p.last_time is not None), default=None)
         return RunAction(
             run="",

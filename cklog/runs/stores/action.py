@@ -15,9 +15,6 @@ from cklog.model.unchecked import Unchecked
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.stores.ranges import unchecked_stores
 
-_BESIDE_LOGS = frozenset({"deleted-commit"})
-"""Errors about an application that no store can mend."""
-
 
 def is_unsure(findings: Iterable[Finding]) -> bool:
     """Return whether it is not known at which offset a store is, or what its changelog holds from there on."""
@@ -88,7 +85,7 @@ def _wrong_folders(
     for r in restores:
         named.setdefault(tasks[r.task].folder_of(r.store), set()).add(r.changelog)
     folders = _Folders(stores.keys() | named.keys())
-    errors = [f for f in about if f.blocks and f.effect != "unknown" and f.id not in _BESIDE_LOGS]
+    errors = [f for f in about if f.blocks and f.effect != "unknown"]
     wrong = {folder for f in errors for folder in folders.of(f)}
     return {folder: its if len(its := named.get(folder, set())) >= stores.get(folder, 0) else set() for folder in wrong}
 
