@@ -16,6 +16,7 @@ figures after every possible number of checks come from one pass over the footpr
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,7 +163,29 @@ class CostBenefit(Pace):
         return saved
 
 
-CheckPolicy = Targets | CostBenefit
+@dataclass(frozen=True, slots=True)
+class WholeState(Pace):
+    """Save every open window at the end of each period: checkpoint roll-backward, the paper's rival (section II.A).
+
+    The operator stands still until all of them are saved, however long `interval_ms` is. A recovery loads the newest
+    checkpoint and replays the tuples after it.
+    """
+
+    @property
+    def budget(self) -> int:
+        """The most windows that one round saves: all."""
+        return sys.maxsize
+
+    def choose(self, q: Ints, u: Ints, open_windows: int, age_s: float) -> int:
+        """Return the number of open windows."""
+        return len(q) - 1
+
+    def content(self, q: int, u: int, open_windows: int) -> bool:
+        """Return whether there is nothing to save."""
+        return not open_windows
+
+
+CheckPolicy = Targets | CostBenefit | WholeState
 """A policy says how many of the oldest footprints are renewed in a round."""
 
 

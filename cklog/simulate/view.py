@@ -47,6 +47,8 @@ def _window_length(workload: dict[str, Any]) -> str:
 def _policy_words(policy: dict[str, Any]) -> str:
     if policy["name"] == "none":
         return "no checks"
+    if policy["name"] == "rollback":
+        return f"all open windows saved every {policy['period_ms']:g} ms"
     if policy["name"] == "cost-benefit":
         return "checks as long as they pay"
     targets = [
@@ -100,7 +102,7 @@ def sweep_view(answer: Answer[dict[str, Any]]) -> View:
 
 
 def _sweep_row(policy: dict[str, Any], figures: dict[str, Any], record_bytes: int) -> tuple[str, ...]:
-    extent = "-" if policy.get("q") is None else f"{policy['q']:.0f}"
+    extent = "all" if policy["name"] == "rollback" else "-" if policy.get("q") is None else f"{policy['q']:.0f}"
     if policy.get("q_windows") is not None:
         extent = f"{policy['q_windows']:g}x"
     replay = "-" if policy.get("u") is None else f"{policy['u']:.0f}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other c
     from cklog.simulate.cec.tuples import Workload
 
 
-_TUPLES = 1_000_000
+_TUPLES, _CI = 1_000_000, "5"
 
 
 class Distribution(StrEnum):
@@ -34,6 +34,7 @@ class PolicyName(StrEnum):
 
     targets = "targets"
     cost_benefit = "cost-benefit"
+    rollback = "rollback"
     none = "none"
 
 
@@ -78,13 +79,16 @@ class WorkloadOptions:
 class PolicyOptions:
     """When check records are written; each field is a parameter of the command line."""
 
-    name: Annotated[PolicyName, typer.Option("--policy", help="When to write check records.")] = PolicyName.targets
+    name: Annotated[
+        PolicyName,
+        typer.Option("--policy", help="When to write check records. rollback: all state at the end of each period."),
+    ] = PolicyName.targets
     q: Annotated[str, typer.Option("--q", metavar="N,…", help="Check if the extent exceeds N records.")] = ""
     q_windows: Annotated[
         str, typer.Option("--q-windows", metavar="X,…", help="Check if it exceeds X times the open windows.")
     ] = ""
     u: Annotated[str, typer.Option("--u", metavar="N,…", help="Check if the replay exceeds N tuples.")] = ""
-    ci: Annotated[str, typer.Option("--ci", metavar="MS,…", help="Most time for checks in a period.")] = "5"
+    ci: Annotated[str, typer.Option("--ci", metavar="MS,…", help="Most time for checks in a period.")] = _CI
     cp: Annotated[str, typer.Option("--cp", metavar="MS,…", help="Checkpoint period.")] = "100"
     check_cost: Annotated[float, typer.Option("--check-cost", metavar="US", help="Time that a check takes.")] = 2.5
     mtbf_hours: Annotated[
@@ -108,7 +112,7 @@ class PolicyOptions:
 
     def _policy(self, rate: float, chosen: dict[str, float | None]) -> CheckPolicy:
         """One of them; targets that are not given are the paper's example (section III.A)."""
-        from cklog.policies.check_records import CostBenefit, Targets
+        from cklog.policies.check_records import CostBenefit, Targets, WholeState
         from cklog.policies.load_time import LoadTime, published
 
         targets: dict[str, Any] = {name: chosen[name] for name in ("q", "u", "q_windows")}
@@ -121,6 +125,10 @@ class PolicyOptions:
             replay_s = 1 / rate if self.replay_us is None else self.replay_us / 1e6
             load = published() if self.load_us is None else LoadTime.per_record(self.load_us / 1e6)
             return CostBenefit(self.mtbf_hours * 3600, load, replay_s, **pace)
+        if self.name == PolicyName.rollback:
+            if self.ci != _CI:
+                raise UsageError("--policy rollback stands still until all is saved: --ci is of the other policies")
+            return WholeState(period_ms=pace["period_ms"], interval_ms=0, cost_us=self.check_cost)
         if given or self.name == PolicyName.none:
             return Targets(**targets, **pace)
         return Targets(q=1_000, u=1_000_000, **pace)
@@ -157,10 +165,13 @@ class LogOptions:
 
     def run(self, workload: Workload, policy: CheckPolicy) -> Statistics:
         """Simulate, and write what is asked for."""
+        from cklog.policies.check_records import WholeState
         from cklog.simulate.cec.operator import simulate as figures_of
         from cklog.simulate.cec.write import write
 
         if not self.no_log:
+            if isinstance(policy, WholeState):
+                raise UsageError("--policy rollback writes no output queue with the state in it", "give --no-log")
             if not self.folder:
                 raise UsageError("no FOLDER to write to", "give a new folder, or --no-log for the figures alone")
             return write(

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
-from cklog.policies.check_records import CHECK, OPEN, RESULT, CheckPolicy, Ledger
+from cklog.errors import UsageError
+from cklog.policies.check_records import CHECK, OPEN, RESULT, CheckPolicy, Ledger, WholeState
 from cklog.simulate.cec.tuples import Workload, draw
 
 RECORD_BYTES = 100
@@ -81,7 +82,9 @@ class Statistics:
 
     `seconds` are simulated; `open_windows`, `extent` (records) and `replay` (tuples) are means of their values just
     before and just after each round of checks, between which they run nearly straight; `extent_max` is the largest;
-    `response_s` is the mean time from opening to closure of the windows that closed, in simulated seconds.
+    `response_s` is the mean time from opening to closure of the windows that closed, in simulated seconds. With whole
+    checkpoints (`WholeState`) the extent is what a recovery loads: the windows of the newest one; and no open record is
+    written.
     """
 
     tuples: int
@@ -234,6 +237,8 @@ class Simulation:
         self._ledger = Ledger()
         self._spent_ms = 0.0
         self._averages = _Averages(math.ceil(WARM * workload.tuples))
+        self._whole = isinstance(policy, WholeState)
+        self._saved, self._saved_at = 0, 0  # windows of the newest whole checkpoint, and the tuples before it
         self._done = 0
 
     def steps(self) -> Iterator[RunStretch]:
@@ -263,13 +268,22 @@ class Simulation:
         """The checks at the end of a period."""
         before, pos = self._moment_now(), self._ledger.length
         keys = self._ledger.check(self._policy)
-        self._spent_ms += len(keys) * self._policy.cost_us / 1000
+        spent_ms = len(keys) * self._policy.cost_us / 1000
+        if spent_ms >= self._policy.period_ms:
+            raise UsageError(
+                f"to save {len(keys)} windows takes {spent_ms:.3g} ms of every {self._policy.period_ms:g} ms",
+                "the period CP must be longer: no time is left for tuples",
+            )
+        self._spent_ms += spent_ms
+        self._saved, self._saved_at = len(keys), self._done
         records = self._aggregate.footprints(keys, self._ledger.time_ms, self._ledger.input)
         self._averages.records(records)
         self._averages.period(self._done, before, self._moment_now(), len(keys))
         return RunStretch(self._done, np.zeros(0, np.int64), pos, records)
 
     def _moment_now(self) -> _Moment:
+        if self._whole:
+            return _Moment(self._ledger.open_windows, self._saved, self._done - self._saved_at)
         return _Moment(self._ledger.open_windows, self._ledger.extent(), self._ledger.replay())
 
     def _timestamps_of(self, inputs: Ints) -> Ints:
@@ -280,7 +294,8 @@ class Simulation:
     def statistics(self) -> Statistics:
         """Return the figures of the run so far."""
         seconds = self._done / self._workload.rate + self._spent_ms / 1000
-        return self._averages.statistics(self._done, seconds, self._policy.period_ms)
+        found = self._averages.statistics(self._done, seconds, self._policy.period_ms)
+        return replace(found, bytes=found.bytes - RECORD_BYTES * found.opens) if self._whole else found
 
 
 class _Moment(NamedTuple):

@@ -17,7 +17,7 @@ from cklog.arrays.types import Ints
 from cklog.errors import OutputError, UsageError
 from cklog.model.schemas import OUTPUTS
 from cklog.model.verdict import Answer
-from cklog.policies.check_records import CheckPolicy, CostBenefit
+from cklog.policies.check_records import CheckPolicy, CostBenefit, WholeState
 from cklog.simulate.cec.figures import PaperFigures, paper_figures
 from cklog.simulate.cec.operator import RECORD_BYTES, WARM, OutputRecords, RunStretch, Simulation, Statistics
 from cklog.simulate.cec.tuples import Workload
@@ -111,6 +111,8 @@ def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
     """Describe all that a run depends on, as JSON."""
     if isinstance(policy, CostBenefit):
         name = "cost-benefit"
+    elif isinstance(policy, WholeState):
+        name = "rollback"
     else:
         name = "none" if (policy.q, policy.u, policy.q_windows) == (None, None, None) else "targets"
     return {
