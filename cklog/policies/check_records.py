@@ -185,8 +185,11 @@ class WholeState(Pace):
         return not open_windows
 
 
-CheckPolicy = Targets | CostBenefit | WholeState
+CheckPolicy = Targets | CostBenefit
 """A policy says how many of the oldest footprints are renewed in a round."""
+
+SavePolicy = CheckPolicy | WholeState
+"""What the simulator runs: the policies of CEC, and its rival."""
 
 
 def _or_infinity(target: float | None) -> float:
@@ -268,7 +271,7 @@ class Ledger:
         _, u = self._after_checks(self._oldest_footprints(1))
         return int(u[0])
 
-    def check(self, policy: CheckPolicy, budget: int | None = None) -> Ints:
+    def check(self, policy: SavePolicy, budget: int | None = None) -> Ints:
         """Write one round of checks as `policy` chooses; return the windows checked, in log order.
 
         The checks carry the number and timestamp of the tuple last processed. `budget` is the most that are written

@@ -14,7 +14,7 @@ from cklog.commands.simulate.options import EncodingName, PrintOptions, flattene
 from cklog.errors import UsageError
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
-    from cklog.policies.check_records import CheckPolicy
+    from cklog.policies.check_records import SavePolicy
     from cklog.simulate.cec.operator import Statistics
     from cklog.simulate.cec.tuples import Workload
 
@@ -104,13 +104,13 @@ class PolicyOptions:
         float | None, typer.Option("--replay-us", metavar="US", help="cost-benefit: time to replay a tuple (1/rate).")
     ] = None
 
-    def policies(self, rate: float) -> list[CheckPolicy]:
+    def policies(self, rate: float) -> list[SavePolicy]:
         """Return the policies as the simulator takes them: one for each combination of the numbers in the lists."""
         given = {"q": self.q, "q_windows": self.q_windows, "u": self.u, "interval_ms": self.ci, "period_ms": self.cp}
         lists: list[list[float | None]] = [[*numbers(f"--{name}", text)] or [None] for name, text in given.items()]
         return [self._policy(rate, dict(zip(given, chosen, strict=True))) for chosen in itertools.product(*lists)]
 
-    def _policy(self, rate: float, chosen: dict[str, float | None]) -> CheckPolicy:
+    def _policy(self, rate: float, chosen: dict[str, float | None]) -> SavePolicy:
         """One of them; targets that are not given are the paper's example (section III.A)."""
         from cklog.policies.check_records import CostBenefit, Targets, WholeState
         from cklog.policies.load_time import LoadTime, published
@@ -163,7 +163,7 @@ class LogOptions:
         int | None, typer.Option("--crash-at", metavar="TUPLES", help="End there, the last record torn.")
     ] = None
 
-    def run(self, workload: Workload, policy: CheckPolicy) -> Statistics:
+    def run(self, workload: Workload, policy: SavePolicy) -> Statistics:
         """Simulate, and write what is asked for."""
         from cklog.policies.check_records import WholeState
         from cklog.simulate.cec.operator import simulate as figures_of

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
 from cklog.errors import UsageError
-from cklog.policies.check_records import CHECK, OPEN, RESULT, CheckPolicy, Ledger, WholeState
+from cklog.policies.check_records import CHECK, OPEN, RESULT, Ledger, SavePolicy, WholeState
 from cklog.simulate.cec.tuples import Workload, draw
 
 RECORD_BYTES = 100
@@ -230,7 +230,7 @@ class Simulation:
     The memory it takes is that of the keys and the extent, whatever the length of the run.
     """
 
-    def __init__(self, workload: Workload, policy: CheckPolicy) -> None:
+    def __init__(self, workload: Workload, policy: SavePolicy) -> None:
         self._workload = workload
         self._policy = policy
         self._aggregate = OpenWindows(workload)
@@ -352,7 +352,7 @@ class _Averages:
         )
 
 
-def simulate(workload: Workload, policy: CheckPolicy) -> Statistics:
+def simulate(workload: Workload, policy: SavePolicy) -> Statistics:
     """Simulate a run without keeping its log, and return its figures."""
     run = Simulation(workload, policy)
     for _ in run.steps():

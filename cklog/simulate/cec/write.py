@@ -17,7 +17,7 @@ from cklog.arrays.types import Ints
 from cklog.errors import OutputError, UsageError
 from cklog.model.schemas import OUTPUTS
 from cklog.model.verdict import Answer
-from cklog.policies.check_records import CheckPolicy, CostBenefit, WholeState
+from cklog.policies.check_records import CostBenefit, SavePolicy, WholeState
 from cklog.simulate.cec.figures import PaperFigures, paper_figures
 from cklog.simulate.cec.operator import RECORD_BYTES, WARM, OutputRecords, RunStretch, Simulation, Statistics
 from cklog.simulate.cec.tuples import Workload
@@ -35,7 +35,7 @@ _COLUMNS = pa.schema(
 def write(
     folder: str | os.PathLike[str],
     workload: Workload,
-    policy: CheckPolicy,
+    policy: SavePolicy,
     *,
     encoding: Encoding = "jsonl",
     part_bytes: int = PART_BYTES,
@@ -91,7 +91,7 @@ def _refuse_misfits(encoding: str, checksums: bool, crash_at: int | None, worklo
         raise UsageError(f"a crash at tuple {crash_at} of {workload.tuples}")
 
 
-def _write_job(place: Path, workload: Workload, policy: CheckPolicy, crash_at: int | None) -> None:
+def _write_job(place: Path, workload: Workload, policy: SavePolicy, crash_at: int | None) -> None:
     """The manifest of the run."""
     window = {"tuples": workload.count} if workload.count is not None else {"ms": workload.window_ms}
     job = {
@@ -107,7 +107,7 @@ def _write_job(place: Path, workload: Workload, policy: CheckPolicy, crash_at: i
     (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")
 
 
-def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
+def described(workload: Workload, policy: SavePolicy) -> dict[str, Any]:
     """Describe all that a run depends on, as JSON."""
     if isinstance(policy, CostBenefit):
         name = "cost-benefit"
@@ -124,7 +124,7 @@ def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
 
 
 def simulation_answer(
-    folder: str, workload: Workload, policy: CheckPolicy, statistics: Statistics
+    folder: str, workload: Workload, policy: SavePolicy, statistics: Statistics
 ) -> Answer[dict[str, Any]]:
     """Make the answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
@@ -137,7 +137,7 @@ def simulation_answer(
     return Answer("simulate", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
-def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistics]]) -> Answer[dict[str, Any]]:
+def sweep_answer(workload: Workload, runs: Sequence[tuple[SavePolicy, Statistics]]) -> Answer[dict[str, Any]]:
     """Make the answer about several settings on one workload."""
     rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
     result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}
