@@ -46,7 +46,7 @@ MARKS: Mapping[str, str] = {
     "checkmate": r"(^|/)(snapshot_[0-9]+_|worker-[0-9]+-logs/)",
     "kafka": r"(^|/)[0-9]{20}\.log$",
     "patent-store": r"(^|/)CURRENT$|\.jsonl(\.[a-z0-9]+)?$",
-    "connect": r"(^|/)[^/]*offset[^/]*(/[0-9]{20}\.log|\.(jsonl?|txt|dat))$|\.offsets$",
+    "connect": r"(^|/)[^/\n]*offset[^/\n]*(/[0-9]{20}\.log|\.(jsonl?|txt|dat))$|\.offsets$",
 }
 """What some file is called wherever a run of a format lies, or a folder, with a slash behind it: only then is the
 format's parser loaded, and asked."""

@@ -9,6 +9,8 @@ import tomllib
 from typing import get_args
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from cklog.inputs.offers import Format, KindName
 from cklog.kinds.kind import Kind
@@ -44,3 +46,15 @@ def test_every_kind_has_one_class_that_answers() -> None:
         found = getattr(importlib.import_module(module), called)
         assert issubclass(found, Kind)
         assert module == f"cklog.kinds.{name}"
+
+
+_WORDS = st.sampled_from(["offset", "state/", "CURRENT", "jsonl", ".json", "log", ".", "a", "0" * 20, "chk-1", "/"])
+
+
+@example(["offset", "a.json"])
+@given(st.lists(st.lists(_WORDS, min_size=1, max_size=4).map("".join), max_size=5))
+def test_a_mark_is_in_one_name(names: list[str]) -> None:
+    """One that crosses names means a wrong format, and work that grows with the square of a flat folder's files."""
+    for mark in MARKS.values():
+        together = re.search(mark, "\n".join(names), re.MULTILINE) is not None
+        assert together == any(re.search(mark, name, re.MULTILINE) for name in names)
