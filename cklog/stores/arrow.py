@@ -20,6 +20,8 @@ from cklog.stores.patience import NotServed, Patience
 
 T = TypeVar("T")
 
+_START_SECONDS = 60
+
 
 class ArrowBucket(Bucket):
     """A bucket or container.
@@ -66,16 +68,21 @@ class ArrowBucket(Bucket):
         known = _checked_size(self._served(lambda: self._client.size(path)))
         if size is not None and size != known:
             raise NotServed(errno.ESTALE, f"it had {size} bytes when it was listed, and has {known} now")
-        return self._kept(path, known, lambda start, length: self._read(path, start, length)), known
+        return self._kept(path, known, lambda start, length: self._read(path, start, length, known)), known
 
-    def _read(self, path: str, start: int, length: int) -> bytes:
-        data = self._served(lambda: self._client.read(path, start, length))
+    def _read(self, path: str, start: int, length: int, size: int) -> bytes:
+        data = self._served(lambda: self._client.read(path, start, length, size))
         if len(data) != length:
             raise NotServed(errno.EIO, "the store's answer breaks off")
         return data
 
     def _served(self, work: Callable[[], T]) -> T:
-        """Return what pyarrow gets of the store."""
+        """Return what pyarrow gets of the store; to start the client's process takes nothing of the store's time."""
+        if self._settings.kind != "hdfs" and not self._process.was_started:
+            try:
+                run_within(self._process.start, _START_SECONDS)
+            except TimeoutError:
+                raise NotServed(errno.ETIMEDOUT, f"pyarrow did not start within {_START_SECONDS} s") from None
         return served(work, self._settings, self._patience)
 
 

@@ -48,8 +48,8 @@ class Client(Protocol):
     def size(self, path: str) -> Any:
         """Open a file, and return the size that the store says."""
 
-    def read(self, path: str, start: int, length: int) -> bytes:
-        """Return a range of a file, less of it where the file ends sooner."""
+    def read(self, path: str, start: int, length: int, size: int) -> bytes:
+        """Return a range of a file that had a size when it was opened, less of it where the file ends sooner."""
 
 
 class ArrowClient:
@@ -78,12 +78,18 @@ class ArrowClient:
         with _store_errors():
             return self._open(path).size()
 
-    def read(self, path: str, start: int, length: int) -> bytes:
+    def read(self, path: str, start: int, length: int, size: int) -> bytes:
         with _store_errors():
-            data: bytes = (self._files.get(path) or self._open(path)).read_at(length, start)
+            file = self._files.get(path)
+            if file is None:  # it was opened by another process, or so many others since
+                file = self._open(path)
+                if file.size() != size:
+                    raise OSError(f"it had {size} bytes when it was opened, and has {file.size()} now")
+            data: bytes = file.read_at(length, start)
         return data
 
     def _open(self, path: str) -> Any:
+        self._files.pop(path, None)
         file = self._files[path] = self.system.open_input_file(path)
         if len(self._files) > _OPEN_FILES:
             self._files.pop(next(iter(self._files)), None)

@@ -98,7 +98,12 @@ def list_all(ask: Callable[[str], Page], prefix: str, renew: Callable[[], None],
     found, seen = Listing(), set[str]()
     token, names, renewed, most = "", 0, 0, budgets().files
     while True:
-        page = ask(token)
+        try:
+            page = ask(token)
+        except NotServed:
+            if whole.allows(0) or not names:
+                raise
+            raise _unfinished(whole, names) from None
         for item in page.objects:
             if path := item.key[len(prefix) :]:  # the place itself may be an object, too, as a marker of a folder
                 found.add(path, item.size, item.tag)
@@ -114,11 +119,15 @@ def list_all(ask: Callable[[str], Page], prefix: str, renew: Callable[[], None],
         if len(seen) > _SPARE_PAGES + names // _LEAST_NAMES:
             raise NotServed(errno.EIO, f"the listing does not end: {len(seen)} pages have {names} names")
         if not whole.allows(0):
-            what = f"the listing did not end within {whole.seconds:.3g} s: {names} names so far (--store timeout=S)"
-            raise NotServed(errno.ETIMEDOUT, what)
+            raise _unfinished(whole, names)
         if names - renewed >= PAGE_NAMES:
             renewed = names
             renew()
+
+
+def _unfinished(whole: Deadline, names: int) -> NotServed:
+    what = f"the listing did not end within {whole.seconds:.3g} s: {names} names so far (--store timeout=S)"
+    return NotServed(errno.ETIMEDOUT, what)
 
 
 def parse_page(body: bytes, prefix: str) -> Page:

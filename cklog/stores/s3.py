@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 
 from cklog.stores.bucket import Bucket
 from cklog.stores.deadlines import Deadline
@@ -29,7 +30,12 @@ class S3Bucket(Bucket):
         def page(token: str) -> Page:
             return self._requests.page(bucket, prefix, token, PAGE_NAMES, deadline)
 
-        found = list_all(page, prefix, lambda: deadline.renew(whole), whole)
+        began = time.monotonic()
+        try:
+            found = list_all(page, prefix, lambda: deadline.renew(whole), whole)
+        except NotServed:
+            self._patience.lose(began if not whole.allows(0) else time.monotonic())
+            raise
         self._listings[f"{path}/"] = found
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Iterator
 from unittest.mock import Mock
@@ -80,3 +81,28 @@ def test_the_time_of_a_page_ends_with_that_of_its_listing(monkeypatch: pytest.Mo
     now[0] = 9
     page.renew(whole)
     assert page.left() == 6
+
+
+def test_a_page_that_is_cut_by_the_end_of_the_listing_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("cklog.stores.deadlines.time.monotonic", lambda: now[0])
+    pages = 0
+
+    def ask(token: str) -> Page:
+        nonlocal pages
+        pages, now[0] = pages + 1, now[0] + 4
+        if now[0] > 10:
+            raise NotServed(errno.ETIMEDOUT, "the store gave no answer within 4 s")
+        return Page([Object(f"{pages}/{i}", 1, "") for i in range(1000)], str(pages))
+
+    with pytest.raises(NotServed, match="the listing did not end within 10 s: 2000 names so far"):
+        list_all(ask, "", lambda: None, Deadline(10))
+
+
+def test_a_store_that_never_answers_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(token: str) -> Page:
+        raise NotServed(errno.ETIMEDOUT, "the store gave no answer within 4 s")
+
+    monkeypatch.setattr("cklog.stores.deadlines.time.monotonic", itertools.count().__next__)
+    with pytest.raises(NotServed, match="gave no answer"):
+        list_all(ask, "", lambda: None, Deadline(0))
