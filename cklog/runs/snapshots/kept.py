@@ -28,7 +28,8 @@ def chosen_snapshots(
 
     What each job restarts from is "restorable" as ever. Of the others "keep", "window" (or "no-time") and "pin" say
     why one stays, "savepoint" that only its owner deletes it, and "older" that nothing asks for it. One whose number is
-    not known for sure ("disputed") stays, and is not counted.
+    not known for sure ("disputed") stays, and is not counted. So does one that lacks files of a sink ("broken"),
+    unless they are older than what the job restarts from.
     """
     found = {j.folder.path: "pin" for j in pinned if j.verdict != "restorable" or policy.limits}
     if not policy.limits:
@@ -39,6 +40,10 @@ def chosen_snapshots(
     for snapshots in _by_job(judged, groups):
         whole = [j for j in snapshots if j.verdict == "restorable" and not j.disputed]
         found.update({j.folder.path: "restorable" for j in whole[:1]})
+        below = snapshots[snapshots.index(whole[0]) + 1 :] if whole else ()
+        lacking = (j for j in below if j.verdict == "sink-file-missing" and j.folder.number is not None)
+        for j in lacking:
+            found.setdefault(j.folder.path, "disputed" if j.disputed else "older")
         numbered = [j for j in whole if j.folder.number is not None]
         for rank, j in enumerate(numbered):
             rule = _asked(policy, rank, times.get((j.folder.job, j.folder.number or 0)))
@@ -58,7 +63,7 @@ def mendable_snapshots(
 
     With limits those are the newer ones than the last that is counted, and those that may be within the window.
     """
-    broken = {j.folder.path: j for j in judged if j.verdict not in ("restorable", "unchecked")}
+    broken = {j.folder.path: j for j in judged if not j.has_state}
     if not policy.limits:
         return {*broken}
     found = {j.folder.path for j in pinned}

@@ -169,7 +169,7 @@ class _Holding:
         for j in judged:
             if j.uses:
                 named.setdefault(j.folder.job, set()).update(owners[path] for path in _names(j) if path in owners)
-        broken = [j for j in judged if j.verdict not in _WHOLE and not doubt.gives_up(j)]
+        broken = [j for j in judged if not j.has_state and not doubt.gives_up(j)]
         wanting = [j for j in broken if j.folder.path in doubt.mendable]
         jobs = {j.folder.job for j in wanting if not j.folder.savepoint}
         self._illegible = any(j.verdict in _ILLEGIBLE for j in broken)

@@ -125,6 +125,11 @@ class JudgedSnapshot:
         return self.verdict == "missing-state-file" and all(flaw.found for flaw in self.flaws)
 
     @property
+    def has_state(self) -> bool:
+        """Whether its state is whole, for all that is known, though a sink may lack files."""
+        return self.verdict in ("restorable", "unchecked", "sink-file-missing")
+
+    @property
     def wanted(self) -> bool:
         """Whether it can be restored, may be for all that is known, or can be mended."""
         return self.verdict in ("restorable", "unchecked") or self.repairable

@@ -236,17 +236,17 @@ def test_without_its_file_a_lone_checkpoint_has_to_wait_and_not_to_start_over(
     assert errors(held(tmp_path)) == []
 
 
-def three(root: Path, *contents: bytes | None, open: bool = False) -> None:
+def three(root: Path, *contents: bytes | None, opened: Sequence[int] = ()) -> None:
     """Checkpoints 5, 6 and 7, each with a file of its own that holds five bytes; None: it is gone."""
     for number, content in zip((5, 6, 7), contents, strict=True):
-        name, _ = file_sink(root, number, open=open and number == 7, part=number)
+        name, _ = file_sink(root, number, open=number in opened, part=number)
         if content is not None:
             Path(name).write_bytes(content)
 
 
 @pytest.mark.parametrize("open", [False, True])
 def test_a_restore_that_fails_leaves_the_older_checkpoint_to_every_command(tmp_path: Path, open: bool) -> None:
-    three(tmp_path, b"12345", b"1", None if open else b"1234", open=open)
+    three(tmp_path, b"12345", b"1", None if open else b"1234", opened=[7] if open else [])
     answer = held(tmp_path, exit=3)
     (run,) = answer["result"]["runs"]
     assert (run["action"], run["newest"], run["chosen"]) == ("restart-older", "chk-7", "chk-5")
@@ -277,11 +277,22 @@ def test_rows_of_a_file_that_is_gone_come_again_from_an_older_checkpoint(tmp_pat
 
 
 def test_older_checkpoints_lack_files_as_a_matter_of_course(tmp_path: Path) -> None:
-    """A file in progress has its last name once a newer checkpoint is complete."""
-    three(tmp_path, None, None, b"12345")
-    (tmp_path / "out/part-5").write_bytes(b"12345")
-    (tmp_path / "out/part-6").write_bytes(b"12345")
-    assert held(tmp_path)["result"]["action"] == "restart"
+    """A file in progress has its last name once a newer checkpoint is complete: nobody keeps them for that."""
+    three(tmp_path, b"12345", None, b"12345", opened=[5, 6, 7])
+    answer = held(tmp_path)
+    assert answer["result"]["action"] == "restart"
+    assert [row["verdict"] for row in answer["result"]["details"]["snapshots"]] == [
+        "restorable",
+        "sink-file-missing",
+        "restorable",
+    ]
+    for options, expected in (
+        ([], ["VALID", "KEEP", "VALID"]),
+        (["--keep", "2"], ["KEEP", "OBSOLETE", "VALID"]),
+        (["--keep", "1"], ["OBSOLETE", "OBSOLETE", "VALID"]),
+    ):
+        plan = held(tmp_path, *options, command="retention")["result"]
+        assert [row["fate"] for row in plan["rows"]] == expected
 
 
 def test_files_of_a_newer_checkpoint_are_seen_and_come_again(tmp_path: Path) -> None:
