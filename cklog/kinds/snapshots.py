@@ -65,7 +65,7 @@ class SnapshotsKind(Kind):
         timed = self._timed(beside, with_counts(works, counted), question)
         if opened is None:
             return timed
-        from cklog.runs.snapshots.sinks import snapshot_line
+        from cklog.runs.snapshots.beside.sinks import snapshot_line
         from cklog.sink_tables.beside import beside_tables
 
         asked = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
@@ -105,7 +105,7 @@ class SnapshotsKind(Kind):
         found = verify_snapshots(parser, self._opened.reading, line, maximal, question)
         if opened is None:
             return found
-        from cklog.runs.snapshots.sinks import snapshot_restart
+        from cklog.runs.snapshots.beside.sinks import snapshot_restart
         from cklog.sink_tables.beside import with_tables_checked
 
         plan = self._plan(question, parser)
@@ -138,7 +138,7 @@ class SnapshotsKind(Kind):
         if opened is None:
             return found
         from cklog.impact.sinks.tables import with_tables
-        from cklog.runs.snapshots.sinks import snapshot_line
+        from cklog.runs.snapshots.beside.sinks import snapshot_line
 
         plan = self._plan(question, parser)
         held = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)

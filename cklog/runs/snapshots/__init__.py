@@ -12,8 +12,7 @@
 * `state`: what snapshots hold: offsets, transactions, data in flight
 * `waiting`: what snapshots have for sinks that is not committed yet, and whether it is there
 * `pending`: the same as rows, sentences and findings
-* `sinks`: a line as the job's sinks see it
-* `beside`: what the logs of Kafka and of databases say of a line
+* `beside`: a line against the logs of Kafka, of databases, and the tables of sinks
 * `findings`: what is wrong, in sentences
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from cklog.inputs.feeds import Feeds, Input, Point, Written
 from cklog.inputs.offers import OffersSnapshots
 from cklog.model.values import is_integer
+from cklog.runs.snapshots.beside.sinks import writes_as
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than
-from cklog.runs.snapshots.sinks import writes_as
 from cklog.runs.snapshots.state import ICEBERG, source_offsets, table_positions
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.sink_tables.fitting import NamedTable

@@ -62,6 +62,7 @@ class PendingIn(NamedTuple):
 def pending_sentence(one: Waiting) -> str:
     """Say what is pending, of how many files, and how many of them are gone.
 
+    >>> from cklog.inputs.sink_tables import Pending
     >>> made = Pending("orders", None, 17, ("a/m-1.avro", "a/m-2.avro"), ("a/m-1.avro",))
     >>> pending_sentence(Waiting(made, "iceberg", True))
     'pending for sink orders: checkpoint 17: 2 manifests, 1 of them is gone'

@@ -1,5 +1,6 @@
-"""What a line of snapshots rests on outside of them: transactions in Kafka's logs, and the logs of databases.
+"""What a line of snapshots rests on outside of them: logs of Kafka and of databases, and tables.
 
 * `transactions`: how Kafka transactions ended that a restore commits
 * `positions`: whether databases still have what CDC sources resume at
+* `sinks`: the line as the tables that the job writes see it
 """
