@@ -8,9 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 VERSION = "2.3.0"
@@ -18,8 +19,10 @@ SIZE = 1_000_000_000
 """Numbers in each of the two splits: more than any run reads."""
 REMAINDERS = 13
 _WAIT_S = 180.0
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("Numbers.java", "Parts.java"))
 _JARS = ("flink-dist", "flink-connector-files", "log4j")
-_OPENED = ("java.lang", "java.util", "java.nio")
+_FAST = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # jobs are short
+_OPENED = ("java.lang", "java.util", "java.util.concurrent", "java.nio")
 _LOGGING = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = Console
@@ -35,18 +38,17 @@ _STATE = re.compile(r"^STATE (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 
 
 class Flink:
-    """Flink's classes and the job's, in a folder that outlives the tests: the download has some 330 MB."""
+    """Flink's classes and the jobs', in a folder that outlives the tests: the download has some 330 MB."""
 
-    def __init__(self, home: Path) -> None:
-        jars, classes = home / f"flink-{VERSION}", home / "classes"
+    def __init__(self, home: Path, version: str = VERSION, sources: tuple[Path, ...] = SOURCES) -> None:
+        jars, classes = home / f"flink-{version}", home / f"classes-{version}"
         if not any(jars.glob("flink-connector-files*")):
             shutil.rmtree(jars, ignore_errors=True)
-            _download(home, jars)
+            _download(home, jars, version)
         self._path = f"{classes}:{jars}/*"
         self._logging = home / "log4j2.properties"
         self._logging.write_text(_LOGGING, encoding="utf-8")
-        sources = [str(Path(__file__).with_name(name)) for name in ("Numbers.java", "Parts.java")]
-        subprocess.run(["javac", "-cp", self._path, "-d", classes, *sources], check=True)
+        subprocess.run(["javac", "-cp", self._path, "-d", classes, *map(str, sources)], check=True)
 
     def start(self, settings: dict[str, str], log: Path, read_us: int = 2000, count_us: int = 0) -> Running:
         """Start the job that counts numbers in a process of its own; a failure of a task ends it."""
@@ -57,31 +59,49 @@ class Flink:
         return self._start(("Parts", str(SIZE), "2000", "closed" if closed else "open", folder.as_uri()), settings, log)
 
     def _start(self, program: tuple[str, ...], settings: dict[str, str], log: Path) -> Running:
-        opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
-        logging = f"-Dlog4j.configurationFile={self._logging}"
         given = [f"{key}={value}" for key, value in {**settings, "restart-strategy.type": "none"}.items()]
-        words = ["java", "-Xmx1g", *opens, logging, "-cp", self._path, *program]
         with log.open("wb") as out:
-            process = subprocess.Popen([*words, *given], stdout=out, stderr=out, start_new_session=True)
+            words = [*self.java(), *program, *given]
+            process = subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True)
         return Running(process, log)
 
+    def java(self) -> list[str]:
+        """Return how to start Java with Flink and the jobs, but for the class and its arguments."""
+        opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
+        logging = f"-Dlog4j.configurationFile={self._logging}"
+        return ["java", "-Xmx1g", *_FAST, *opens, logging, "-cp", self._path]
 
-def _download(home: Path, jars: Path) -> None:
-    """Take the jars that a job needs from Flink's wheel for Python."""
+
+def _download(home: Path, jars: Path, version: str) -> None:
+    """Take the jars that a job needs from Flink's package for Python."""
     work = home / "download"
     shutil.rmtree(work, ignore_errors=True)
-    wanted = f"apache-flink-libraries=={VERSION}"
+    wanted = f"apache-flink-libraries=={version}"
     pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "-d", str(work), wanted]
     subprocess.run(pip, check=True)
-    (wheel,) = work.glob("*.whl")
+    (package,) = work.iterdir()
     (work / "jars").mkdir()
-    with zipfile.ZipFile(wheel) as members:
-        for name in members.namelist():
-            base = os.path.basename(name)
-            if name.startswith("pyflink/lib/") and base.startswith(_JARS):
-                (work / "jars" / base).write_bytes(members.read(name))
+    for name, data in _members(package):
+        (work / "jars" / os.path.basename(name)).write_bytes(data)
     (work / "jars").rename(jars)
     shutil.rmtree(work)
+
+
+def _members(package: Path) -> Iterator[tuple[str, bytes]]:
+    """The jars in a wheel, or in the source distribution that some versions are."""
+    if package.suffix == ".whl":
+        with zipfile.ZipFile(package) as wheel:
+            yield from ((name, wheel.read(name)) for name in wheel.namelist() if _wanted(name, "pyflink/lib"))
+        return
+    with tarfile.open(package) as archive:
+        for member in archive:
+            data = archive.extractfile(member) if _wanted(member.name, "deps/lib") else None
+            if data is not None:
+                yield member.name, data.read()
+
+
+def _wanted(name: str, folder: str) -> bool:
+    return os.path.dirname(name).endswith(folder) and os.path.basename(name).startswith(_JARS)
 
 
 class Running:
