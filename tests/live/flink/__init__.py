@@ -3,6 +3,6 @@
     python -m tests.live.flink --trials 100 --seed 0 --version 1.20.5
     python -m tests.live.flink --trials 100 --seed 0 --version 1.20.5 --trial 17 --keep /tmp/kept
 
-`kinds` are the jobs, `engine` runs and kills them, `damage` does what a disk or a person does to the files, `asking` runs
-cklog and its runbooks, `judge` says what a trial proves, and `campaign` adds up.
+`kinds` are the jobs, `engine` runs and kills them, `damage` does what a disk or a person does to the files, `asking`
+runs cklog and its runbooks, `trial` is all of that once, `judge` says what it proves, and `campaign` adds up.
 """

@@ -93,27 +93,31 @@ def _plain(path: str) -> str:
     return "/" + path.removeprefix("file:").lstrip("/").rstrip("/")
 
 
-def judge(answer: Answer, named: Proof | None, newer: Sequence[Proof], script: Script | None) -> Judged:
+def judge(
+    answer: Answer, named: Proof | None, newer: Sequence[Proof], script: Script | None = None, flipped: bool = False
+) -> Judged:
     """Judge an answer by the restore that it names, and by those of snapshots that are newer than that.
 
     Parameters
     ----------
     named : the restore by the printed command, None where no command was printed
     newer : what became of newer snapshots, or of all of them where no command was printed
+    flipped : whether a bit was flipped, which nothing tells in state without checksums: an answer that says that it did
+        not check the state's bytes is not wrong, but `unchecked`
     """
-    judged = _by_restores(answer, named, newer)
+    judged = _by_restores(answer, named, newer, flipped)
     if judged.verdict in BAD or script is None:
         return judged
     wrong = script_faults(answer, named, script)
     return Judged(REPAIR, f"runbook: {wrong[0]}") if wrong else judged
 
 
-def _by_restores(answer: Answer, named: Proof | None, newer: Sequence[Proof]) -> Judged:
+def _by_restores(answer: Answer, named: Proof | None, newer: Sequence[Proof], flipped: bool) -> Judged:
     if answer.action == "restart" and answer.code == 0:
         if named is None:
             return Judged(WRONG, "restart, and no command")
         if not named.perfect:
-            return Judged(UNCHECKED if answer.leaves_open("state") and not named.doubled else WRONG, str(named))
+            return Judged(UNCHECKED if flipped and answer.leaves_open("state") else WRONG, str(named))
     elif answer.action in ("restart", "restart-older"):
         if named is None:
             return Judged(REPAIR, f"{answer.action}, and no command")

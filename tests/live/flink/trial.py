@@ -17,6 +17,8 @@ from tests.live.flink.engine import Did, Killed, Restores, ledger_of
 from tests.live.flink.judge import AGREED, Judged, Proof, elsewhere, judge, sink_of
 from tests.live.flink.kinds import KINDS, Plan, recovery
 
+_CONTENTS = ("--check-contents",)
+
 
 class Row(NamedTuple):
     """What came of a trial."""
@@ -94,19 +96,19 @@ class Trial:
             kept.keep()
         named, script = self._restored(done, answer, place, options)
         newer = self._newer(done, answer, named)
-        judged = judge(answer, named, newer, script)
+        judged = judge(answer, named, newer, script, done.name.endswith("flipped"))
         self._note("judged", f"{judged.verdict}: {judged.why}")
         return f"{done.name} {done.what}".strip(), answer, judged
 
     def _asked(self, done: Done) -> tuple[Answer, tuple[str, ...]]:
         """Ask; if the answer leaves the state's bytes open, and a bit of them was flipped, ask to look at all."""
-        answer, options = self._cklog.line(done.place), ()
+        answer = self._cklog.line(done.place)
         self._note("answer", answer.raw)
         if done.name == "state-flipped" and answer.action == "restart" and answer.leaves_open("state"):
-            options = ("--check-contents",)
-            answer = self._cklog.line(done.place, *options)
+            answer = self._cklog.line(done.place, *_CONTENTS)
             self._note("answer --check-contents", answer.raw)
-        return answer, options
+            return answer, _CONTENTS
+        return answer, ()
 
     def _restored(
         self, done: Done, answer: Answer, place: Path, options: tuple[str, ...]
