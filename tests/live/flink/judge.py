@@ -127,6 +127,8 @@ def _by_restores(answer: Answer, named: Proof | None, newer: Sequence[Proof], fl
             return Judged(REPAIR, f"not announced: {named}")
     elif named is not None and named.perfect:
         return Judged(CAREFUL, f"{answer.action}: {named}")
+    elif named is not None and named.did.status == "FINISHED" and (named.faults or named.missing or named.doubled):
+        return Judged(REPAIR, f"{answer.action}: {named}")
     good = [proof for proof in newer if proof.perfect]
     return (
         Judged(CAREFUL, f"newer and fine: {good[0]}") if good else Judged(AGREED, "" if named is None else str(named))

@@ -96,6 +96,8 @@ def test_a_job_that_goes_on_elsewhere_than_said_is_noticed() -> None:
         (replace(RESTART, code=3), FAILED, [], REPAIR),
         (replace(OLDER, action="repair-first"), FAILED, [], AGREED),
         (replace(OLDER, action="repair-first"), FINE, [], CAREFUL),
+        (replace(OLDER, action="repair-first"), replace(FINE, lost=1), [], AGREED),
+        (replace(OLDER, action="repair-first"), replace(FINE, missing=1), [], REPAIR),
         (Answer(5, "undetermined"), None, [FAILED], AGREED),
         (Answer(5, "undetermined"), None, [FINE], CAREFUL),
         (Answer(4, "start-over"), None, [FAILED, FINE], CAREFUL),
