@@ -16,12 +16,14 @@ class Done:
 
     `place` : where the folder is now that cklog is asked about
     `lost` : how often a number was in what the sink has lost by it
+    `torn` : the number that is left of a line that was cut
     """
 
     name: str
     place: Path
     what: str = ""
     lost: Counter[int] = field(default_factory=Counter)
+    torn: Counter[int] = field(default_factory=Counter)
 
 
 def snapshots_in(root: Path) -> list[Path]:
@@ -141,5 +143,8 @@ def _to_a_file(root: Path, chance: random.Random, name: str, path: Path, how: st
     before = Counter(path.read_bytes().split()) if part else Counter()
     told = _TO_FILES[how](path, chance)
     after = Counter(path.read_bytes().split()) if part and path.exists() else Counter()
-    lost = Counter({int(number): count for number, count in (before - after).items()})
-    return Done(name, root, f"{path.relative_to(root)} {told}", lost)
+    return Done(name, root, f"{path.relative_to(root)} {told}", _numbers(before - after), _numbers(after - before))
+
+
+def _numbers(lines: Counter[bytes]) -> Counter[int]:
+    return Counter({int(line): count for line, count in lines.items()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -162,9 +161,9 @@ class Trial:
         faults = did.faults(splits) + (elsewhere(answer, did, path, splits) if answer else [])
         if did.status != "FINISHED" or not sink:
             return Proof(path, did, faults)
-        found = ledger_of(self._kept.root / "out", self._kind.writes_files)
+        found = ledger_of(self._kept.root / "out", self._kind.writes_files) - done.torn
         again = None if self._kind.writes_files else did.firsts
-        return Proof(path, did, faults, **sink_of(found, splits, done.lost if done.lost else Counter(), again))
+        return Proof(path, did, faults, **sink_of(found, splits, done.lost, again))
 
     def _note(self, what: str, text: str) -> None:
         self.told.append(f"--- {what}\n{text}\n")
