@@ -258,6 +258,9 @@ class OffersSnapshots(Parser, Protocol):
     def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]:
         """Return where the files are now that a snapshot names."""
 
+    def beside(self, snapshot: str, stored: str) -> list[str]:
+        """Return the names of the files that are in the folder of a file that a snapshot names."""
+
     def named(self, name: str) -> list[FilePlace]:
         """Return the files of a name, wherever below PATH."""
 

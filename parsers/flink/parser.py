@@ -213,6 +213,20 @@ class Flink(Format):
         known = self._placed.setdefault(posixpath.dirname(snapshot), {})  # checkpoints of one job name the same files
         return [known.get(file) or self._find_stored(snapshot, file, known) for file in stored]
 
+    def beside(self, snapshot: str, stored: str) -> list[str]:
+        """List the folder of a file with an absolute name that the snapshot in folder `snapshot` names."""
+        if not _ABSOLUTE.match(stored):
+            return []
+        folder = self._folder_of(stored.rpartition("/")[0], posixpath.dirname(snapshot))
+        inside = (path for path in folder.sizes if posixpath.dirname(path) == folder.path)
+        return [] if folder.outside else [posixpath.basename(path) for path in inside]
+
+    def _folder_of(self, above: str, job: str) -> _StoredFolder:
+        key = (above, job)
+        if key not in self._resolved:
+            self._resolved[key] = self._find_folder(*key)
+        return self._resolved[key]
+
     def _find_stored(self, snapshot: str, stored: str, known: dict[str, FilePlace]) -> FilePlace:
         """Find where a stored file is; remember one with an absolute name in `known`."""
         if not _ABSOLUTE.match(stored):
@@ -221,10 +235,7 @@ class Flink(Format):
                 return FilePlace(stored, None, outside=True)
             return FilePlace(path, self._sizes.get(path))
         above, _, name = stored.rpartition("/")
-        key = (above, posixpath.dirname(snapshot))
-        if key not in self._resolved:
-            self._resolved[key] = self._find_folder(*key)
-        folder = self._resolved[key]
+        folder = self._folder_of(above, posixpath.dirname(snapshot))
         path = posixpath.join(folder.path, name)
         place = FilePlace(path, folder.sizes.get(path), moved=folder.moved)
         known[stored] = FilePlace(stored, None, outside=True) if folder.outside else place

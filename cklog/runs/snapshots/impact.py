@@ -38,6 +38,7 @@ from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import pending_findings
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
+from cklog.runs.snapshots.shown import add_shown, shown_findings, shown_since
 from cklog.runs.snapshots.state import source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.runs.snapshots.waiting import FILES, Waiting, sink_names, waiting_in, waiting_told
@@ -56,6 +57,7 @@ class _Restored:
     judged: JudgedSnapshot
     newer: tuple[JudgedSnapshot, ...]
     waiting: tuple[Waiting, ...]
+    shown: Mapping[str, Sequence[str]]
 
 
 def snapshot_impact(
@@ -82,7 +84,7 @@ def snapshot_impact(
     )
     result = SinkImpact(
         system="flink",
-        line=tuple(_entry(job) for job in restored),
+        line=tuple({"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id} for job in restored),
         intervals=tuple(row for one in found for row in one.intervals),
         guarantees=tuple(row for one in found for row in one.guarantees),
         again=tuple(row for one in found for row in one.again),
@@ -94,7 +96,8 @@ def snapshot_impact(
         result,
         [
             *plan.findings,
-            *(f for job in restored for f in _pending_findings(job, question.check_files)),
+            *(f for job in restored if question.check_files for f in pending_findings(job.judged, job.waiting)),
+            *(f for job in restored for f in shown_findings(job.judged, job.shown)),
             *(f for job in restored for f in _ended_findings(plan, job, logs)),
         ],
         plan.survey.inputs,
@@ -107,16 +110,14 @@ def _restored(parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, ch
     judged = plan.chosen[group.job]
     if judged is None:
         return None
+    folder, table = judged.folder.path, plan.survey.tables[judged.folder.path]
     return _Restored(
         group,
         judged,
         tuple(j for j in newer_than(group, plan.chosen[group.job]) if j.folder.path in plan.survey.tables),
-        tuple(waiting_in(parser, judged.folder.path, plan.survey.tables[judged.folder.path], check)),
+        tuple(waiting_in(parser, folder, table, check)),
+        shown_since(parser, folder, table) if check else {},
     )
-
-
-def _pending_findings(job: _Restored, check: bool) -> list[Finding]:
-    return pending_findings(job.judged, job.waiting) if check else []
 
 
 def _ended_findings(plan: SnapshotPlan, job: _Restored, logs: BoundLogs | None) -> list[Finding]:
@@ -124,10 +125,6 @@ def _ended_findings(plan: SnapshotPlan, job: _Restored, logs: BoundLogs | None) 
         return []
     found = pending_transactions(plan.survey.tables[job.judged.folder.path], logs.logs)
     return transaction_findings(job.judged, found)
-
-
-def _entry(job: _Restored) -> dict[str, Any]:
-    return {"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id}
 
 
 def _impact(
@@ -147,6 +144,7 @@ def _impact(
     forms = {one.pending.sink: one.form for _, one in pending if one.form and one.pending.sink not in told}
     for sink, made in _pending(pending).items():
         told.setdefault(sink, []).extend(made)
+    add_shown(told, job.shown)
     names = sorted({*sinks, *told, *forms}) or [UNNAMED]
     later = bool(newer)
     intervals = [

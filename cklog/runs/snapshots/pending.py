@@ -19,6 +19,7 @@ from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.plan import SnapshotPlan, older_than
+from cklog.runs.snapshots.shown import shown_findings, shown_since
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.runs.snapshots.waiting import FILES, IN_PROGRESS, Waiting, waiting_in
 
@@ -77,7 +78,7 @@ def pending_sentence(one: Waiting) -> str:
     lead = "pending for" if one.commits else "in progress of"
     gone = pending.missing or ()
     if gone:
-        how = "gone or too short" if any(file.bytes is not None for file in one.failing) else "gone"
+        how = "gone or too short" if one.cut or any(file.bytes is not None for file in one.failing) else "gone"
         what += f", {len(gone)} of them {agreeing(len(gone), 'are')} {how}" if len(pending.files) > 1 else f", {how}"
     return f"{lead} sink {pending.sink}: {number}{what}"
 
@@ -143,6 +144,8 @@ def with_pending(
     rows, said, findings, doubtful = pending_in(parser, restored, tables, check_files, instead)
     if not rows:
         return draft
+    for judged in restored if check_files else ():
+        findings += shown_findings(judged, shown_since(parser, judged.folder.path, tables[judged.folder.path]))
     line = draft.result
     notes = (*(f"{_capital(one)}." for one in said[:_SAID]), *line.notes)
     if len(said) > _SAID:
@@ -210,8 +213,8 @@ def _gone(judged: JudgedSnapshot, one: Waiting, place: str, instead: str) -> Fin
         after = "a restore fails on it"
     elif one.form == FILES:
         after = (
-            "a restore passes over a file that is under neither of its names. Its rows are lost, unless another "
-            f"program took the file away after it was complete{instead}"
+            f"a restore passes over a file that is under neither of its names{_or_cut(one)}. Its rows are lost, unless "
+            f"another program took the file away after it was complete{instead}"
         )
     else:
         after = (
@@ -220,6 +223,14 @@ def _gone(judged: JudgedSnapshot, one: Waiting, place: str, instead: str) -> Fin
         )
     message = f"{name_of(judged)}: {pending_sentence(one)} (first {first}): {after}"
     return Finding("pending-file-missing", "error", one.pending.sink, message, (Where(place),), effect=effect)
+
+
+def _or_cut(one: Waiting) -> str:
+    """Say of a file that was renamed and is too short since then what there is and what there was."""
+    if not one.cut:
+        return ""
+    first = one.cut[0]
+    return f", and over one that is renamed (of {first.path} {first.bytes} of {first.needed} bytes are there)"
 
 
 def _who(writer: Writer | None) -> str:

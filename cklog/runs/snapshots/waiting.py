@@ -44,6 +44,7 @@ class Waiting:
     `commits` : whether a restore commits it; else a file that a writer goes on with, without which it fails
     `detail` : what its files become, or what is known of them beside their names
     `failing` : files on which a restore fails: too short for a file sink, or gone though its writer goes on with them
+    `cut` : files of a file sink that are renamed already and too short since then
     """
 
     pending: Pending
@@ -51,6 +52,7 @@ class Waiting:
     commits: bool
     detail: str = ""
     failing: tuple[ShortFile, ...] = ()
+    cut: tuple[ShortFile, ...] = ()
 
     @property
     def looked_at(self) -> bool:
@@ -89,6 +91,16 @@ def waiting_told(table: pa.Table, there: Mapping[str, _Seen] | None = None) -> l
         key = (_sink(row, names), row["kind"], number, row["form"] or "", row["uid"] or "", row["operator"])
         groups.setdefault((*key, -1 if row["version"] is None else row["version"]), []).append(row)
     return [_waiting(_sink(rows[0], names), rows, committers, there or {}) for _, rows in sorted(groups.items())]
+
+
+def named_by_sink(table: pa.Table, form: str) -> list[tuple[str, str]]:
+    """Return what the files of a form become, as far as the snapshot names it, each with its sink."""
+    names = sink_names(table)
+    return [
+        (_sink(row, names), row["detail"])
+        for row in _uncommitted(table)
+        if row["form"] == form and row["detail"] is not None
+    ]
 
 
 def _uncommitted(table: pa.Table) -> list[dict[str, Any]]:
@@ -143,24 +155,30 @@ def _waiting(
     if first["form"] == FILES and not files:
         details = many(len(rows), "file")
     commits = first["kind"] != IN_PROGRESS
-    failing = tuple(
-        ShortFile(file, its.place.path, its.needed, its.place.size)
+    gone = [
+        (its, ShortFile(file, its.place.path, its.needed, its.place.size))
         for file, its in seen.items()
-        if its.there is False and its.place is not None and (not commits or _is_short(first["form"], its.place))
-    )
-    return Waiting(pending, first["form"] or "", commits, details, failing)
+        if its.there is False and its.place is not None
+    ]
+    failing = tuple(file for its, file in gone if not commits or (_is_short(first["form"], file) and not its.renamed))
+    cut = tuple(file for its, file in gone if its.renamed)
+    return Waiting(pending, first["form"] or "", commits, details, failing, cut)
 
 
-def _is_short(form: str, place: FilePlace) -> bool:
-    return form == FILES and place.size is not None
+def _is_short(form: str, file: ShortFile) -> bool:
+    return form == FILES and file.bytes is not None
 
 
 class _Seen(NamedTuple):
-    """Whether a file is there with the bytes that are needed of it (None: nobody could look), and where it was seen."""
+    """Whether a file is there with the bytes that are needed of it (None: nobody could look), and where it was seen.
+
+    `renamed` : whether that is under the name that a commit gives it
+    """
 
     there: bool | None
     needed: int = 0
     place: FilePlace | None = None
+    renamed: bool = False
 
 
 _UNSEEN = _Seen(None)
@@ -176,12 +194,19 @@ def _looked_up(parser: OffersSnapshots, folder: str, rows: Iterable[Mapping[str,
     targets = iter(parser.places(folder, [one for one in becomes if one is not None]))
     found: dict[str, _Seen] = {}
     for row, place, target in zip(named, places, becomes, strict=True):
-        its = _is_there(place, row["bytes"])
-        if target is not None:
-            renamed = _is_there(next(targets), None)
-            its = _either(its, renamed) if place.size is None else its
-        found[row["file"]] = _Seen(its, row["bytes"] or 0, place)
+        renamed = next(targets) if target is not None else None
+        found[row["file"]] = _seen(place, renamed, row["bytes"])
     return found
+
+
+def _seen(place: FilePlace, renamed: FilePlace | None, least: int | None) -> _Seen:
+    """What was seen of a file; `renamed`: of what it becomes."""
+    needed = least or 0
+    if renamed is None or place.size is not None:
+        return _Seen(_is_there(place, least), needed, place)
+    if renamed.size is not None:
+        return _Seen(_is_there(renamed, least), needed, renamed, renamed=True)
+    return _Seen(_either(_is_there(place, least), _is_there(renamed, least)), needed, place)
 
 
 def _is_there(place: FilePlace, least: int | None) -> bool | None:

@@ -185,7 +185,7 @@ def test_paimon_s_user_is_who_commits(tmp_path: Path) -> None:
     assert found == (Pending("Global Committer : t", writer, 17, (), ()),)
 
 
-def file_sink(root: Path, number: int, *, open: bool = False, part: int = 0) -> tuple[str, str]:
+def file_sink(root: Path, number: int, *, open: bool = False, part: int | str = 0) -> tuple[str, str]:
     """A checkpoint with a file of a sink, to be renamed or to be gone on with; both of its names."""
     held, target = str(root / "out" / f".part-{part}.inprogress.1"), str(root / "out" / f"part-{part}")
     place = sinks.place(target, held, 5)
@@ -293,6 +293,53 @@ def test_older_checkpoints_lack_files_as_a_matter_of_course(tmp_path: Path) -> N
     ):
         plan = held(tmp_path, *options, command="retention")["result"]
         assert [row["fate"] for row in plan["rows"]] == expected
+
+
+def test_a_file_that_was_renamed_and_is_too_short_has_lost_rows(tmp_path: Path) -> None:
+    """As Flink 2.3.0 does: a restore passes over it, as over one that was committed."""
+    name, renamed = file_sink(tmp_path, 7)
+    Path(renamed).write_bytes(b"1234")
+    answer = held(tmp_path, exit=3)
+    assert answer["result"]["action"] == "repair-first"
+    assert answer["result"]["details"]["pending"][0]["missing"] == [name]
+    assert errors(answer) == [("pending-file-missing", "out", "data-lost")]
+    (finding,) = [f for f in answer["findings"] if f["id"] == "pending-file-missing"]
+    assert "of out/part-0 4 of 5 bytes are there" in finding["message"]
+    Path(renamed).write_bytes(b"12345")
+    assert errors(held(tmp_path)) == []
+
+
+ID = "0f1e2d3c-0000-4000-8000-000000000001"
+WRITER = f"part-{ID}"
+
+
+@pytest.mark.parametrize("open", [False, True])
+def test_files_that_a_lost_checkpoint_has_committed_are_written_again(tmp_path: Path, open: bool) -> None:
+    """As Flink 2.3.0 does: files are numbered by their writer, and the restored job writes the rows of later ones."""
+    name, _ = file_sink(tmp_path, 7, open=open, part=f"{ID}-9")
+    Path(name).write_bytes(b"12345")
+    out = tmp_path / "out"
+    for fine in (
+        f"{WRITER}-8",
+        f"{WRITER}-08",
+        f".{WRITER}-10.inprogress.1",
+        f"part-{'0' * 32}-10",
+        f"old-{WRITER}-10",
+    ):
+        (out / fine).write_bytes(b"1")
+    assert errors(held(tmp_path)) == []
+    for later in (f"{WRITER}-10", f"{WRITER}-11.csv"):
+        (out / later).write_bytes(b"1")
+    answer = held(tmp_path, exit=3)
+    assert answer["result"]["action"] == "repair-first"
+    assert errors(answer) == [("files-committed-since", "out", "data-duplicated")]
+    (finding,) = [f for f in answer["findings"] if f["id"] == "files-committed-since"]
+    assert [Path(where["path"]).name for where in finding["where"]] == [f"{WRITER}-10", f"{WRITER}-11.csv"]
+    assert ("out", "", "may-be-doubled", "2 files", None, "committed-later") in fates(impact(tmp_path, exit=3))
+    assert errors(held(tmp_path, command="inspect")) == []
+    file_sink(tmp_path, 8, open=open, part=f"{ID}-11")
+    (out / f".{WRITER}-11.inprogress.1").write_bytes(b"12345")
+    assert errors(held(tmp_path)) == []
 
 
 def test_files_of_a_newer_checkpoint_are_seen_and_come_again(tmp_path: Path) -> None:
