@@ -58,7 +58,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Script:
-    """How a runbook's script ended, and what it called."""
+    """How a runbook's script ended, and what it called; without text there is none, and `code` is cklog's."""
 
     code: int
     calls: list[list[str]]
@@ -83,6 +83,8 @@ class Cklog:
         """Take the runbook as a script, and run it: `flink` does what the script's `flink` is told."""
         work.mkdir()
         ended = self._run("runbook", str(place), "--format", "script", "-q", *options)
+        if not ended.stdout:
+            return Script(ended.returncode, [], "", ended.stderr)
         (work / "script").write_text(ended.stdout, encoding="utf-8")
         with _Standins(work, self._words, flink) as standins:
             ran = subprocess.run(

@@ -145,6 +145,8 @@ def announces_doubles(answer: Answer) -> bool:
 
 def script_faults(answer: Answer, named: Proof | None, script: Script) -> list[str]:
     """Say what a runbook's script did that its text, or the answer, does not say."""
+    if not script.text:
+        return [f"there is none, exit {script.code}: {script.out[-300:]}"] if answer.commands else []
     started = [call[1:] for call in script.calls if call[0] == "flink"]
     if answer.action == "undetermined" or answer.code in (5, 65, 66):
         found = [f"undetermined, and it ran flink {started}"] if started else []

@@ -114,7 +114,7 @@ def test_a_flipped_bit_is_wrong_unless_the_answer_leaves_the_state_open() -> Non
 
 
 def test_a_runbook_does_what_its_text_and_the_answer_say() -> None:
-    did = Script(0, [["job", "stop"], ["flink", "run", "-s", PATH, "job.jar"], ["job", "running"]], "", "")
+    did = Script(0, [["job", "stop"], ["flink", "run", "-s", PATH, "job.jar"], ["job", "running"]], "set -eu", "")
     assert script_faults(RESTART, FINE, did) == []
     for answer, named, script in (
         (RESTART, FAILED, did),
@@ -123,8 +123,10 @@ def test_a_runbook_does_what_its_text_and_the_answer_say() -> None:
         (replace(RESTART, commands=[f"{COMMAND} -claimMode CLAIM"]), FINE, did),
         (Answer(5, "undetermined"), None, replace(did, code=5)),
         (Answer(5, "undetermined"), None, replace(did, calls=[])),
+        (RESTART, FINE, Script(66, [], "", "several runs")),
     ):
         assert script_faults(answer, named, script)
+    assert script_faults(Answer(5, "undetermined"), None, Script(66, [], "", "several runs")) == []
     assert judge(OLDER, FINE, [], replace(did, code=1)).verdict == REPAIR
 
 
