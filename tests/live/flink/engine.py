@@ -120,7 +120,7 @@ class Restores:
                     stdin=subprocess.PIPE,
                     stdout=out,
                     stderr=out,
-                    start_new_session=True,
+                    process_group=0,
                 )
             self._until("READY\n", 0, _WAIT_S)
         return self._process
@@ -157,7 +157,7 @@ class Killed:
         with log.open("wb") as out:
             given = [f"{key}={value}" for key, value in words.items()]
             command = [*flink.java(), "Campaign", "kill", *given]
-            self._process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+            self._process = subprocess.Popen(command, stdout=out, stderr=out, process_group=0)
 
     def after(self, count: int, delay: float, savepoint: bool = False) -> str:
         """Kill it once so many checkpoints were completed, and after a delay; return what it printed."""

@@ -62,7 +62,7 @@ class Flink:
         given = [f"{key}={value}" for key, value in {**settings, "restart-strategy.type": "none"}.items()]
         with log.open("wb") as out:
             words = [*self.java(), *program, *given]
-            process = subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True)
+            process = subprocess.Popen(words, stdout=out, stderr=out, process_group=0)
         return Running(process, log)
 
     def java(self) -> list[str]:
