@@ -7,7 +7,6 @@ complete, and a restart from it writes the rows of that file again.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
 
@@ -37,9 +36,9 @@ def shown_since(parser: OffersSnapshots, folder: str, table: pa.Table) -> dict[s
     found: dict[str, list[str]] = {}
     for (sink, above, writer), number in last.items():
         names = [name for name in listed[above] if (at := _NUMBERED.fullmatch(name)) and at[1] == writer]
-        later = [name for name in names if int(_NUMBERED.sub(r"\2", name)) > number]
+        later = [f"{above}/{name}" for name in names if int(_NUMBERED.sub(r"\2", name)) > number]
         if later:
-            found.setdefault(sink, []).extend(posixpath.join(above, name) for name in later)
+            found.setdefault(sink, []).extend(place.path for place in parser.places(folder, later))
     return {sink: sorted(files) for sink, files in sorted(found.items())}
 
 

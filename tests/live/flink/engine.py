@@ -140,7 +140,7 @@ class Restores:
             if time.monotonic() > ends:
                 self.close()
                 return text
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def close(self) -> None:
         """End the process."""
@@ -169,7 +169,7 @@ class Killed:
             if self._process.poll() is not None or time.monotonic() > ends:
                 self._kill()
                 raise RuntimeError(f"the job did not get that far:\n{text[-3000:]}")
-            time.sleep(0.01)
+            time.sleep(0.03)
         time.sleep(delay)
         self._kill()
         return self._log.read_text(encoding="utf-8", errors="replace")

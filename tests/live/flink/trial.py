@@ -91,6 +91,11 @@ class Trial:
             subprocess.run(["sh", "-c", answer.back], check=True)
             place = kept.root
             answer, options = self._asked(Done("", place))
+        if moved := _to_be_moved(answer, place):
+            for path in moved:
+                path.rename(kept.work / path.name)
+            self._note("moved out of the sink", str(moved))
+            answer, options = self._asked(Done("", place))
         if kept.root.exists():
             kept.keep()
         named, script = self._restored(done, answer, place, options)
@@ -167,6 +172,12 @@ class Trial:
 
     def _note(self, what: str, text: str) -> None:
         self.told.append(f"--- {what}\n{text}\n")
+
+
+def _to_be_moved(answer: Answer, place: Path) -> list[Path]:
+    """Return the files of the sink that the answer says to move away before the restart."""
+    found = [f for f in answer.findings if f["id"] == "files-committed-since"]
+    return [place / where["path"] for finding in found for where in finding["where"]]
 
 
 def failed(number: int, kind: str, reason: BaseException, seconds: float) -> Row:

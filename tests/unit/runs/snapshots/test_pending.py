@@ -334,7 +334,7 @@ def test_files_that_a_lost_checkpoint_has_committed_are_written_again(tmp_path: 
     assert answer["result"]["action"] == "repair-first"
     assert errors(answer) == [("files-committed-since", "out", "data-duplicated")]
     (finding,) = [f for f in answer["findings"] if f["id"] == "files-committed-since"]
-    assert [Path(where["path"]).name for where in finding["where"]] == [f"{WRITER}-10", f"{WRITER}-11.csv"]
+    assert [where["path"] for where in finding["where"]] == [f"out/{WRITER}-10", f"out/{WRITER}-11.csv"]
     assert ("out", "", "may-be-doubled", "2 files", None, "committed-later") in fates(impact(tmp_path, exit=3))
     assert errors(held(tmp_path, command="inspect")) == []
     file_sink(tmp_path, 8, open=open, part=f"{ID}-11")
