@@ -42,12 +42,9 @@ def files_of(root: Path, snapshot: Path) -> list[Path]:
 
 
 def parts_of(root: Path) -> list[Path]:
-    """Return the sink's files that a checkpoint names, in its metadata or in its state."""
-    held = b"".join(
-        path.read_bytes()
-        for snapshot in snapshots_in(root)
-        for path in (snapshot / "_metadata", *files_of(root, snapshot))
-    )
+    """Return the sink's files that the newest snapshot names: of older ones a reader may have taken them away."""
+    newest = snapshots_in(root)[0]
+    held = b"".join(path.read_bytes() for path in (newest / "_metadata", *files_of(root, newest)))
     out = root / "out"
     found = sorted(out.iterdir()) if out.is_dir() else []
     return [path for path in found if _final(path).encode() in held and path.stat().st_size]
