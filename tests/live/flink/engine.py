@@ -98,7 +98,7 @@ class Restores:
         self._process: subprocess.Popen[bytes] | None = None
         self._asked = 0
 
-    def run(self, words: Mapping[str, str], seconds: int = 60) -> Did:
+    def run(self, words: Mapping[str, str], seconds: int = 300) -> Did:
         """Run a job; a process that ends with it has failed, too."""
         process = self._started()
         assert process.stdin is not None

@@ -78,6 +78,7 @@ class Trial:
         self._kind = KINDS[kept.plan.kind]
         self.number = number
         self.told: list[str] = []
+        self._late = ""
 
     def run(self) -> tuple[str, Answer, Judged]:
         """Do the damage, ask, restore, and judge."""
@@ -100,6 +101,8 @@ class Trial:
             kept.keep()
         named, script = self._restored(done, answer, place, options)
         newer = self._newer(done, answer, named)
+        if self._late:
+            raise RuntimeError(f"the job from {self._late} did not come to the end of its numbers")
         judged = judge(answer, named, newer, script, done.name.endswith("flipped"))
         self._note("judged", f"{judged.verdict}: {judged.why}")
         return f"{done.name} {done.what}".strip(), answer, judged
@@ -137,7 +140,7 @@ class Trial:
             self._kept.again("hurt")
             did.append(self._run(path, claim))
         proof = self._proof(path, did[0], done, answer)
-        self._note("named", f"{proof}\n{proof.did}")
+        self._note("named", str(proof))
         return proof, script
 
     def _newer(self, done: Done, answer: Answer, named: Proof | None) -> list[Proof]:
@@ -154,12 +157,16 @@ class Trial:
                 continue
             self._kept.again("hurt")
             found.append(self._proof(snapshot.as_uri(), self._run(snapshot.as_uri(), claim), done))
-            self._note("newer", f"{found[-1]}\n{found[-1].did}")
+            self._note("newer", str(found[-1]))
         return found
 
     def _run(self, path: str, claim: str) -> Did:
         words = self._kept.plan.words(self._kept.root, killed=False, parallelism=self._parallelism)
-        return self._restores.run({**words, **recovery(path, claim)})
+        did = self._restores.run({**words, **recovery(path, claim)})
+        self._note("restored", f"{path}, {claim}, {self._parallelism} readers: {did}")
+        if did.status == "RUNNING":
+            self._late = path
+        return did
 
     def _proof(self, path: str, did: Did, done: Done, answer: Answer | None = None) -> Proof:
         splits, sink = self._kept.plan.splits, self._kind.sink
