@@ -22,12 +22,14 @@ def main() -> int:
     parser.add_argument("--trial", type=int, nargs="+", metavar="N", help="run these alone")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep each trial's files, answers and restores there")
     parser.add_argument("--jobs", type=int, default=1, help="so many killed jobs at a time")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no trial after so many")
     home = os.environ.get("CKLOG_FLINK", str(Path.home() / "flink"))
     parser.add_argument("--home", type=Path, default=home, help="where Flink's jars are kept (CKLOG_FLINK)")
     asked = parser.parse_args()
     numbers = asked.trial or range(asked.trials)
     words = shlex.split(asked.cklog)
-    rows = Campaign(numbers, asked.seed, asked.version, words, asked.home, asked.jobs, asked.keep).run()
+    campaign = Campaign(numbers, asked.seed, asked.version, words, asked.home, asked.jobs, asked.keep, asked.minutes)
+    rows = campaign.run()
     print(table(rows))
     return 0 if passed(rows) else 1
 

@@ -34,9 +34,11 @@ class Campaign:
     home: Path
     jobs: int
     keep: Path | None
+    minutes: float
 
     def run(self) -> list[Row]:
         """Run the trials, those of a job one after the other; tell each as it is done."""
+        ends = time.monotonic() + 60 * self.minutes
         self.home.mkdir(parents=True, exist_ok=True)
         flink = Flink(self.home, self.version, (*SOURCES, Path(__file__).with_name("Campaign.java")))
         groups: dict[int, list[int]] = {}
@@ -44,7 +46,7 @@ class Campaign:
             groups.setdefault(number // TRIALS_OF_A_JOB, []).append(number)
         rows: list[Row] = []
         with tempfile.TemporaryDirectory(prefix="cklog-live-flink-") as work:
-            workers = _Workers(flink, Path(work))
+            workers = _Workers(flink, Path(work), ends)
             try:
                 with ThreadPoolExecutor(self.jobs) as pool:
                     tasks = [pool.submit(self._group, workers, group, of) for group, of in groups.items()]
@@ -58,11 +60,15 @@ class Campaign:
         plan = Plan.drawn(self.version, self.seed, group)
         kept = Kept(plan, workers.folder / f"job-{group}")
         rows, begins = [], time.monotonic()
+        if workers.late:
+            return []
         try:
             kept.kill(workers.flink)
         except (RuntimeError, OSError) as reason:
             return [_tell(failed(number, plan.kind, reason, time.monotonic() - begins)) for number in numbers]
         for number in numbers:
+            if workers.late:
+                break
             rows.append(_tell(self._trial(workers.restores(), kept, number, begins)))
             begins = time.monotonic()
         shutil.rmtree(kept.work, ignore_errors=True)
@@ -88,10 +94,15 @@ class Campaign:
 class _Workers:
     """A process that restores for each thread."""
 
-    def __init__(self, flink: Flink, folder: Path) -> None:
-        self.flink, self.folder = flink, folder
+    def __init__(self, flink: Flink, folder: Path, ends: float) -> None:
+        self.flink, self.folder, self._ends = flink, folder, ends
         self._own = threading.local()
         self._all: list[Restores] = []
+
+    @property
+    def late(self) -> bool:
+        """Whether no more trial is to begin."""
+        return time.monotonic() > self._ends
 
     def restores(self) -> Restores:
         found: Restores | None = getattr(self._own, "restores", None)
