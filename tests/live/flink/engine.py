@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.integration.flink.live.jobs import Flink
 from tests.live.flink.kinds import KEYS, SIZE, SLOTS
 
-_WAIT_S = 120.0
+_WAIT_S = 400.0
 _RESTORING = re.compile(r"Restoring job \w+ from (?:Checkpoint|Savepoint) (\d+) .* located at (\S+?)\.?$", re.MULTILINE)
 _COMPLETED = re.compile(r"Completed checkpoint (\d+) for job")
 _FIRST = re.compile(r"^FIRST (\d+) (\d+)$", re.MULTILINE)
