@@ -189,7 +189,8 @@ def _to_be_moved(answer: Answer, place: Path) -> list[Path]:
 
 def failed(number: int, kind: str, reason: BaseException, seconds: float) -> Row:
     """Return the row of a trial that the harness could not run."""
-    return Row(number, kind, "", "", -1, Judged("not run", f"{type(reason).__name__}: {reason}"), seconds)
+    why = f"{type(reason).__name__}: {reason}".replace("\n", " ")
+    return Row(number, kind, "", "", -1, Judged("not run", f"{why[:60]} … {why[-200:]}"), seconds)
 
 
 def agreed(row: Row) -> bool:
