@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -173,7 +174,8 @@ class Trial:
         faults = did.faults(splits) + (elsewhere(answer, did, path, splits) if answer else [])
         if did.status != "FINISHED" or not sink:
             return Proof(path, did, faults)
-        found = ledger_of(self._kept.root / "out", self._kind.writes_files) - done.torn
+        found = ledger_of(self._kept.root / "out", self._kind.writes_files)
+        found -= Counter({number: 1 for number in done.torn if found[number] > 1})
         again = None if self._kind.writes_files else did.firsts
         return Proof(path, did, faults, **sink_of(found, splits, done.lost, again))
 
