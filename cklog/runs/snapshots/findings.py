@@ -221,11 +221,14 @@ def moved_findings(
         return []
     first = moved[0]
     told = f" (as in {first.uri})" if first.uri else ""
+    what = f"files are stored under another path{told}, and cklog found them by their job's id"
+    if not first.files:
+        what = f"it was written to {first.uri}"
+    others = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
     message = (
-        f"{name_of(first)}{f' and {len(moved) - 1} more' if len(moved) > 1 else ''}: files are stored under another "
-        f"path{told}, and cklog found them by their job's id. cklog assumes that PATH is a copy and that the originals "
-        "still exist (--map OLD=NEW says so). If the directory was moved, a restore fails in the tasks, because only "
-        f"savepoints can be moved: {_move_back(first, here)}"
+        f"{name_of(first)}{others}: {what}. cklog assumes that PATH is a copy and that the originals still exist "
+        "(--map OLD=NEW says so). If the directory was moved, a restore fails in the tasks, because only savepoints "
+        f"can be moved: {_move_back(first, here)}"
     )
     return [
         Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))

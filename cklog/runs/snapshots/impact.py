@@ -33,12 +33,12 @@ from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.snapshots.beside.shown import add_shown, shown_findings, shown_since
 from cklog.runs.snapshots.beside.transactions import look_up_transactions, pending_transactions, transaction_findings
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.pending import pending_findings
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
-from cklog.runs.snapshots.shown import add_shown, shown_findings, shown_since
 from cklog.runs.snapshots.state import source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.runs.snapshots.waiting import FILES, Waiting, sink_names, waiting_in, waiting_told

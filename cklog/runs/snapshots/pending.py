@@ -17,9 +17,9 @@ from cklog.model.findings import Effect, Finding, Where
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
+from cklog.runs.snapshots.beside.shown import shown_findings, shown_since
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.plan import SnapshotPlan, older_than
-from cklog.runs.snapshots.shown import shown_findings, shown_since
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.runs.snapshots.waiting import FILES, IN_PROGRESS, Waiting, waiting_in
 

@@ -6,6 +6,7 @@ were where the metadata says. So existence and size of every file decide, agains
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from cklog.engine.scan import Damage, Scan
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.partitions import UNREAD
 from cklog.inputs.snapshots import SNAPSHOTS, ContentCheck, FilePlace, SnapshotFolder
+from cklog.local_files import os_name, without_file_scheme
 from cklog.model.findings import InputUsed
 from cklog.progress import stage
 from cklog.runs.snapshots.contents import ExaminedState
@@ -95,7 +97,8 @@ class JudgedSnapshot:
     snapshot at `order` has read shows that the metadata's cannot be, the second is the smallest that can. `kind`
     Checkpoint, Savepoint, …, or Snapshot where nothing says; `uri` where it lay when it was written; `files` how many
     it names, `bytes` of state in it, inlined or in files; `uses` the files below PATH that it names; `moved` how many
-    were found by the job's id only; `backends` the uuids of keyed state; `damage` what is wrong with its metadata.
+    were found by the job's id only, 1 for a checkpoint that names none and was written elsewhere; `backends` the uuids
+    of keyed state; `damage` what is wrong with its metadata.
     """
 
     folder: SnapshotFolder
@@ -235,9 +238,22 @@ def _judge(
         bytes=head.bytes + (int(named.end.sum()) if head.whole_files else 0),
         uses=frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
         flaws=tuple(flaws),
-        moved=sum(place.moved for place in places),
+        moved=sum(place.moved for place in places)
+        if places
+        else int(_lies_elsewhere(parser, folder, head.row["file"])),
         backends=head.backends,
     )
+
+
+def _lies_elsewhere(parser: OffersSnapshots, folder: SnapshotFolder, head: SnapshotHead) -> bool:
+    """Whether a checkpoint, which names no file, was written in another folder than this one."""
+    uri = head.row["file"]
+    if uri is None or folder.number is None:
+        return False
+    there, here = without_file_scheme(uri), without_file_scheme(parser.original(folder.path))
+    if "://" in there or "://" in here:
+        return there.rstrip("/") != here.rstrip("/")
+    return os.path.realpath(os_name(there)) != os.path.realpath(os_name(here))
 
 
 def _kind_by_name(folder: SnapshotFolder) -> str:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.builders.flink_folders import OLD, ORIGIN, Snapshot, job, savepoint
+from tests.builders.flink_folders import OLD, ORIGIN, Snapshot, checkpoint, job, savepoint
 from tests.program import cklog
 
 
@@ -36,3 +36,13 @@ def test_a_savepoint_can_be_moved(tmp_path: Path) -> None:
     run, messages = line(tmp_path)
     assert (run["action"], messages) == ("restart", [])
     assert run["command"] == f"flink run -s {tmp_path}/savepoint-000000-a"
+
+
+def test_a_checkpoint_with_all_of_its_state_in_its_metadata_is_no_exception(tmp_path: Path) -> None:
+    """It names no file, and its command leads to where it was written."""
+    checkpoint(tmp_path, OLD, 7)
+    run, [message] = line(tmp_path)
+    assert "PATH is a copy" in run["note"]
+    assert f"{OLD}/chk-7: it was written to {ORIGIN}/{OLD}/chk-7. cklog assumes" in message
+    assert f"mkdir -p /mnt/flink && mv -- {tmp_path} {ORIGIN.removeprefix('file:')}" in message
+    assert line(tmp_path, "--map", f"{ORIGIN}={tmp_path}")[1] == []
