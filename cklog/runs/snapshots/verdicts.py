@@ -238,9 +238,7 @@ def _judge(
         bytes=head.bytes + (int(named.end.sum()) if head.whole_files else 0),
         uses=frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
         flaws=tuple(flaws),
-        moved=sum(place.moved for place in places)
-        if places
-        else int(_lies_elsewhere(parser, folder, head.row["file"])),
+        moved=sum(place.moved for place in places) or int(not places and _lies_elsewhere(parser, folder, head)),
         backends=head.backends,
     )
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from tests.builders.flink_folders import OLD, ORIGIN, Snapshot, checkpoint, job, savepoint
+import pytest
+
+from cklog.runs.snapshots.verdicts import _lies_elsewhere
+from tests.builders.flink_folders import OLD, ORIGIN, Snapshot, job, savepoint
 from tests.program import cklog
 
 
@@ -38,11 +42,23 @@ def test_a_savepoint_can_be_moved(tmp_path: Path) -> None:
     assert run["command"] == f"flink run -s {tmp_path}/savepoint-000000-a"
 
 
-def test_a_checkpoint_with_all_of_its_state_in_its_metadata_is_no_exception(tmp_path: Path) -> None:
-    """It names no file, and its command leads to where it was written."""
-    checkpoint(tmp_path, OLD, 7)
-    run, [message] = line(tmp_path)
-    assert "PATH is a copy" in run["note"]
-    assert f"{OLD}/chk-7: it was written to {ORIGIN}/{OLD}/chk-7. cklog assumes" in message
-    assert f"mkdir -p /mnt/flink && mv -- {tmp_path} {ORIGIN.removeprefix('file:')}" in message
-    assert line(tmp_path, "--map", f"{ORIGIN}={tmp_path}")[1] == []
+@pytest.mark.parametrize(
+    ("uri", "original", "number", "elsewhere"),
+    [
+        ("file:/data/ck/job/chk-7", "/data/ck/job/chk-7", 7, False),
+        ("file:///data/ck/job/chk-7", "/data/ck/./job/chk-7", 7, False),
+        ("file:/data/ck/job/chk-7", "/copy/job/chk-7", 7, True),
+        ("s3://bucket/job/chk-7", "/copy/job/chk-7", 7, True),
+        ("s3://bucket/job/chk-7", "s3://bucket/job/chk-7/", 7, False),
+        ("file:/data/savepoint-1", "/copy/savepoint-1", None, False),
+        (None, "/copy/job/chk-7", 7, False),
+    ],
+)
+def test_a_checkpoint_that_names_no_file_lies_where_it_was_written(
+    uri: str | None, original: str, number: int | None, elsewhere: bool
+) -> None:
+    """All of its state may stand in its metadata; its command leads to where it was written."""
+    parser: Any = SimpleNamespace(original=lambda path: original)
+    folder: Any = SimpleNamespace(path="job/chk-7", number=number)
+    head: Any = SimpleNamespace(row={"file": uri})
+    assert _lies_elsewhere(parser, folder, head) == elsewhere
