@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +52,15 @@ class Ran:
         return [call[len(first) :] for call in self.calls if call[: len(first)] == list(first)]
 
 
-def run_script(script: str, folder: Path, *words: str, shell: str = "sh", cwd: Path | None = None, **env: str) -> Ran:
+def run_script(
+    script: str,
+    folder: Path,
+    *words: str,
+    shell: str = "sh",
+    cwd: Path | None = None,
+    cklog: Sequence[str] = (sys.executable, "-m", "cklog"),
+    **env: str,
+) -> Ran:
     """Run a script with stand-ins on PATH, SAVE and CONFIRM set; `folder` is a new one, for all that is written.
 
     `FAILS` names the verb at which $JOB fails, `GROUPS_FAIL` lets the tool for consumer groups fail as it does;
@@ -64,7 +74,7 @@ def run_script(script: str, folder: Path, *words: str, shell: str = "sh", cwd: P
         file.write_text(_RECORD.format(shell="/bin/sh", calls=f"'{calls}'", more=more))
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
     program = bin_ / "cklog"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cklog "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(cklog)} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     file = folder / "runbook.sh"
     file.write_text(script, encoding="utf-8")

@@ -1,4 +1,8 @@
-"""Campaigns on live engines: jobs that are killed and damaged, cklog's answer, and the restart that proves it.
+"""Campaigns on live engines: kills at random moments, damages, the answer of the program cklog, and real restarts.
 
-The truth comes from the engine and from the data. cklog runs as a program, and nothing of it is imported.
+- `spark`: `python -m tests.live.spark`, of the pyspark of the interpreter
+- `flink`: `python -m tests.live.flink`, of the version that is named
+
+A campaign runs cklog as a program and imports nothing of it: what is true comes from the engine and from ledgers of
+sinks. Its judging is tested next to it, on outcomes that no engine gave.
 """
