@@ -31,9 +31,9 @@ class Bench:
         if KINDS[name].truth == "numbers":
             return []
         version = self.worker.open()
-        known = self.work / f"truth-{version}" / f"{name}.json"
+        known = self.work.parent / f"truth-{version}" / f"{name}.json"
         if not known.exists():
-            home = self.work / f"truth-{version}" / name
+            home = self.work.parent / f"truth-{version}" / name
             shutil.rmtree(home, ignore_errors=True)
             write_inputs(home / "in")
             write_inputs(home / "in2")
