@@ -106,7 +106,7 @@ class Kind:
     @property
     def truth(self) -> Truth:
         """Return what its results are compared with."""
-        if self.query in ("rate", "mixed"):
+        if self.query in ("rate", "rate_per_batch", "mixed"):
             return "numbers"
         return "latest" if self.mode != "append" else "append"
 
