@@ -48,14 +48,21 @@ def session(scratch: Path, settings: dict[str, str]) -> Any:
     return made
 
 
-def written_down(path: str) -> Any:
-    """Return a sink that writes a line for each record: for triggers that give records one by one, without a batch."""
+class Ledger:
+    """A sink that is given records one by one: a line for each, by batch."""
 
-    def process(row: Any) -> None:
-        with open(path, "a") as ledger:
-            ledger.write(json.dumps({"batch": -1, "rows": [row.asDict()]}) + "\n")
+    def __init__(self, path: str) -> None:
+        self.path, self.batch = path, -1
 
-    return process
+    def open(self, partition: int, batch: int) -> bool:
+        """Remember the batch."""
+        self.batch = batch
+        return True
+
+    def process(self, row: Any) -> None:
+        """Write the record down."""
+        with open(self.path, "a") as ledger:
+            ledger.write(json.dumps({"batch": self.batch, "rows": [row.asDict()]}) + "\n")
 
 
 def start(spark: Any, home: Path, name: str, again: bool) -> Any:
@@ -79,7 +86,8 @@ def start(spark: Any, home: Path, name: str, again: bool) -> Any:
         writer._jwrite.name("results")
     (home / "out").mkdir(exist_ok=True)
     if kind.sink == "foreach":
-        return writer.foreach(written_down(str(home / "out/ledger.jsonl"))).start()
+        sink = Ledger(str(home / "out/ledger.jsonl"))  # the continuous trigger names no batch to it
+        return writer.foreach(sink.process if kind.how == "continuous" else sink).start()
     if kind.sink != "each":
         return _to_files(writer, kind).option("path", str(home / "out")).start()
 
