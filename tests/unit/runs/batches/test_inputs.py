@@ -1,0 +1,38 @@
+"""Input files that a restart reads: those of the batch in flight, and those that the source listed for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.builders.spark import Memory, sample
+from tests.reading.spark import said
+
+
+def listed_only() -> Memory:
+    """Killed after the source listed the files of batch 6, and before the plan of the batch was written."""
+    root = sample()
+    root.remove("ck/offsets/6")
+    return root
+
+
+@pytest.mark.parametrize("made", [sample, listed_only])
+def test_a_file_that_is_still_to_be_read_is_missed(made: Callable[[], Memory]) -> None:
+    root = made()
+    del root.files["in/minute-6.json"]
+    assert said(root.plan()) == [("error", "missing-input-file", "source/0")]
+
+
+def test_a_file_of_the_next_batch_is_named_as_such() -> None:
+    root = listed_only()
+    root.files["in/minute-6.json"] = b""
+    [finding] = root.plan().findings
+    assert (finding.id, finding.effect) == ("empty-input-file", "none")
+    assert "1 input file of the next batch to be planned is empty" in finding.message
+
+
+def test_files_that_were_read_are_not_looked_for() -> None:
+    root = listed_only()
+    del root.files["in/minute-5.json"]
+    assert said(root.plan()) == []
