@@ -164,12 +164,10 @@ def _of_folders(home: Path, found: dict[str, list[Path]], chance: random.Random)
 
 def _from_earlier(home: Path, image: Path, chance: random.Random) -> str:
     """A folder as it was before: an old backup of the checkpoint, or a copy that was made while the query ran."""
-    folders = [
-        name
-        for name in ("ck", "ck", "ck/offsets", "ck/commits", "ck/sources", "ck/state", "out")
-        if (home / name).exists()
-    ]
-    name = chance.choice([name for name in folders if (image / name).exists()])
+    folders = ["ck", "ck", "ck/offsets", "ck/commits", "ck/sources", "ck/state"]
+    if (home / "out/_spark_metadata").exists():  # what another sink loses, no file shows
+        folders.append("out")
+    name = chance.choice([name for name in folders if (home / name).exists() and (image / name).exists()])
     shutil.rmtree(home / name)
     shutil.copytree(image / name, home / name, copy_function=shutil.copy2)
     return f"{name}/ replaced by an older copy of it"
