@@ -1,7 +1,7 @@
 """Kill queries, damage what they leave, ask cklog, restart, and compare.
 
     python -m tests.live.spark --trials 200 --seed 0 [--jobs N] [--cklog "COMMAND"] [--kinds A,B] [--work DIR]
-    python -m tests.live.spark --trial N [--keep DIR]
+    python -m tests.live.spark --trial N,... [--keep DIR]
 
 The interpreter is one that has pyspark: its version is the one on trial. Exit code 1: an answer was wrong, or a repair
 failed; the files of such a trial are in --keep, and `--trial` judges them again.
@@ -10,14 +10,17 @@ failed; the files of such a trial are in --keep, and `--trial` judges them again
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import queue
 import random
 import shlex
 import shutil
 import sys
+import tempfile
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,7 +28,7 @@ from pathlib import Path
 from tests.live.spark.ask import Program
 from tests.live.spark.judge import BAD, Trial
 from tests.live.spark.kinds import kinds_of
-from tests.live.spark.rounds import MOMENTS, Round, run
+from tests.live.spark.rounds import MOMENTS, Round, end, run
 from tests.live.spark.trials import Bench, as_json
 from tests.live.spark.worker import Worker
 
@@ -44,7 +47,7 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--work", type=Path, default=Path("/tmp/cklog-live-spark"), help="a folder for all that is made"
     )
-    parser.add_argument("--trial", type=int, help="judge this trial again")
+    parser.add_argument("--trial", default="", help="judge these trials again, with commas between")
     parser.add_argument("--keep", type=Path, help="where the files of bad trials are kept; default: WORK/kept-VERSION")
     return parser.parse_args(words)
 
@@ -63,6 +66,7 @@ class Campaign:
         self.names = [name for name in options.kinds.split(",") if name] or kinds_of(self.version)
         self.trials: list[Trial] = []
         self.refused: dict[str, str] = {}
+        self.broken: list[str] = []
 
     def bench(self, worker: Worker) -> Bench:
         """Return a bench for trials by one session."""
@@ -72,7 +76,7 @@ class Campaign:
         """Yield the rounds: every kind comes once before one comes again."""
         order: list[str] = []
         many = min(AT_ONCE, len(self.names))
-        for number in range(-(-self.options.trials // (many * MOMENTS))):
+        for number in itertools.count():
             chance = random.Random(f"{self.options.seed} round {number}")
             while len(order) < many:
                 order += [name for name in chance.sample(self.names, len(self.names)) if name not in order]
@@ -84,26 +88,38 @@ class Campaign:
         made: queue.Queue[tuple[int, Round] | None] = queue.Queue(maxsize=1)
 
         def make() -> None:
+            images = 0
             for number, names in self.rounds():
-                made.put((number, run(self.work / f"r{number}", names, random.Random(f"{self.options.seed} {number}"))))
-            made.put(None)
+                left = run(self.work / f"r{number}", names, random.Random(f"{self.options.seed} {number}"))
+                made.put((number, left))
+                images += sum(map(len, left.images.values()))
+                if images >= self.options.trials or not left.images:
+                    made.put(None)
+                    return
 
         threading.Thread(target=make, daemon=True).start()
         workers = [self.first, *(Worker() for _ in range(self.options.jobs - 1))]
-        while (item := made.get()) is not None:
-            number, left = item
-            self.refused |= left.failed
-            jobs: queue.Queue[tuple[int, str]] = queue.Queue()
-            for place, name in enumerate(left.images):
-                jobs.put((number * AT_ONCE * MOMENTS + place * MOMENTS, name))
-            threads = [threading.Thread(target=self._try, args=(worker, left, jobs)) for worker in workers]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            shutil.rmtree(left.folder, ignore_errors=True)
-        for worker in workers:
-            worker.close()
+        try:
+            while (item := made.get()) is not None:
+                self._try_all(workers, *item)
+        except KeyboardInterrupt:
+            print("interrupted: the table has what was done", file=sys.stderr)
+        finally:
+            end()
+            for worker in workers:
+                worker.close()
+
+    def _try_all(self, workers: list[Worker], number: int, left: Round) -> None:
+        self.refused |= left.failed
+        jobs: queue.Queue[tuple[int, str]] = queue.Queue()
+        for place, name in enumerate(left.images):
+            jobs.put((number * AT_ONCE * MOMENTS + place * MOMENTS, name))
+        threads = [threading.Thread(target=self._try, args=(worker, left, jobs), daemon=True) for worker in workers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        shutil.rmtree(left.folder, ignore_errors=True)
 
     def _try(self, worker: Worker, left: Round, jobs: queue.Queue[tuple[int, str]]) -> None:
         bench = self.bench(worker)
@@ -118,7 +134,11 @@ class Campaign:
                 chance = random.Random(f"{self.options.seed} trial {number + moment}")
                 damaged = (number // MOMENTS + moment) % 2 == 1
                 began = time.monotonic()
-                trial = bench.trial(number + moment, name, image, left.folder / name, chance, damaged)
+                try:
+                    trial = bench.trial(number + moment, name, image, left.folder / name, chance, damaged)
+                except Exception:
+                    self.broken.append(f"trial {number + moment}, {name}: {traceback.format_exc()}")
+                    continue
                 self.trials.append(trial)
                 self._say(trial, time.monotonic() - began)
 
@@ -129,16 +149,21 @@ class Campaign:
         with (self.work / "trials.jsonl").open("a") as log:
             log.write(json.dumps(as_json(trial)) + "\n")
 
-    def again(self, number: int) -> int:
-        """Judge a kept trial again."""
-        kept = self.keep / str(number)
-        about = json.loads((kept / "trial.json").read_text())
-        home = Path(about["home"])
+    def again(self, numbers: str) -> int:
+        """Judge kept trials again, each with what was kept of it; return 1 if one of them is bad."""
         bench = self.bench(self.first)
-        trial = bench.judged(number, about["kind"], kept / "base", home, about["damage"], about["by_script"])
-        self._say(trial, 0.0)
+        for number in numbers.split(","):
+            kept = self.keep / number
+            about = json.loads((kept / "trial.json").read_text())
+            home, damage = Path(about["home"]), about["damage"]
+            with tempfile.TemporaryDirectory() as copies:
+                base = Path(copies) / about["kind"]
+                shutil.copytree(kept / "base", base, copy_function=shutil.copy2)
+                trial = bench.judged(int(number), about["kind"], base, home, damage, about["by_script"])
+            self.trials.append(trial)
+            self._say(trial, 0.0)
         self.first.close()
-        return trial.verdict in BAD
+        return any(trial.verdict in BAD for trial in self.trials)
 
 
 def table(trials: Iterable[Trial]) -> str:
@@ -166,7 +191,7 @@ def main(words: list[str] | None = None) -> int:
     """Run a campaign, print its table, and return 1 if an answer was wrong or a repair failed."""
     options = parsed(words)
     campaign = Campaign(options)
-    if options.trial is not None:
+    if options.trial:
         return campaign.again(options.trial)
     began = time.monotonic()
     campaign.run()
@@ -180,6 +205,7 @@ def main(words: list[str] | None = None) -> int:
         print(
             f"\ntrial {trial.number}, {trial.kind} [{trial.damage}]: {trial.verdict}: {'; '.join(trial.reasons)[:600]}"
         )
+    print("\n".join(["", *campaign.broken]) if campaign.broken else "", end="")
     if bad:
         print(f"\nfiles of these are in {campaign.keep}; --trial N judges one again")
     return bool(bad) or len(campaign.trials) < options.trials

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -19,6 +20,8 @@ from tests.live.spark.kinds import KINDS, write_inputs
 
 MOMENTS = 4
 """Images of a round: the last after SIGKILL, those before of a process that SIGSTOP holds."""
+RUNNING: set[int] = set()
+"""Process groups to be killed."""
 _WAIT_S = 240.0
 
 
@@ -42,6 +45,8 @@ def run(folder: Path, names: Sequence[str], chance: random.Random) -> Round:
     with (folder / ".log").open("wb") as log:
         running = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=log, stderr=log, start_new_session=True)
     made = Round(folder)
+
+    RUNNING.add(running.pid)
 
     def alive(what: Callable[[], bool], seconds: float, every: float) -> None:
         ends = time.monotonic() + seconds
@@ -70,8 +75,16 @@ def run(folder: Path, names: Sequence[str], chance: random.Random) -> Round:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
         running.wait()
+        RUNNING.discard(running.pid)
     shutil.rmtree(folder / ".scratch", ignore_errors=True)
     return made
+
+
+def end() -> None:
+    """Kill what still runs."""
+    for group in list(RUNNING):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def _failed(folder: Path) -> dict[str, str]:
