@@ -155,7 +155,7 @@ def serve(scratch: Path) -> None:
     """Answer requests until stdin ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    spark = session(scratch, {})
+    spark = session(scratch, {_STATE + "maintenanceInterval": "10h"})  # nothing is written once a query has ended
     version = {"version": spark.version}
     print(json.dumps(version), file=answers, flush=True)
     for line in sys.stdin:
