@@ -85,6 +85,8 @@ def start(spark: Any, home: Path, name: str, again: bool) -> Any:
     if "SinkEvolution" in str(kind.conf):
         writer._jwrite.name("results")
     (home / "out").mkdir(exist_ok=True)
+    if kind.sink == "noop":
+        return writer.format("noop").start()
     if kind.sink == "foreach":
         sink = Ledger(str(home / "out/ledger.jsonl"))  # the continuous trigger names no batch to it
         return writer.foreach(sink.process if kind.how == "continuous" else sink).start()

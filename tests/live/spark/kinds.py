@@ -89,7 +89,7 @@ class Kind:
 
     Attributes
     ----------
-    query, state, sink : what it does (a function of this module), how state is stored, what it writes to
+    query, state, sink : what it does (in `streams`), how state is stored, what it writes to; `noop` keeps no results
     conf : further settings
     since, until : the first version of Spark that runs it, and the first that does not
     how : how it is run until it is killed
@@ -154,7 +154,8 @@ KINDS: dict[str, Kind] = {
     "rate": Kind("rate", how="timed"),
     "rate-per-batch": Kind("rate_per_batch"),
     "mixed": Kind("mixed", how="timed"),
-    "async": Kind("rate", sink="foreach", how="async"),
+    "async": Kind("rate", sink="foreach", how="async", since=(4, 0)),
+    "async-noop": Kind("rate", sink="noop", how="async", until=(4, 0)),
     "continuous": Kind("rate", sink="foreach", how="continuous"),
     # of Spark 3.5 alone, in place of those that follow
     "join-1": Kind("join", "hdfs", conf=_join(1), until=(4, 0)),
