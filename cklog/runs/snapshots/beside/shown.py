@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cklog.impact.sinks.model import SinkTransaction
 from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import many
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
 from cklog.runs.snapshots.waiting import FILES, named_by_sink
+
+if TYPE_CHECKING:  # a line needs nothing of it
+    from cklog.impact.sinks.model import SinkTransaction
 
 _NUMBERED = re.compile(r"(.*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-)([0-9]{1,18})(?:\D.*)?")
 
@@ -58,6 +61,8 @@ def _shown(judged: JudgedSnapshot, sink: str, files: Sequence[str]) -> Finding:
 
 def add_shown(told: dict[str, list[SinkTransaction]], shown: Mapping[str, Sequence[str]]) -> None:
     """Add what each sink shows, to sinks of which no newer snapshot tells what it was to commit."""
+    from cklog.impact.sinks.model import SinkTransaction
+
     for sink, files in shown.items():
         rows = told.setdefault(sink, [])
         if not any(row.fate == "visible" for row in rows):
