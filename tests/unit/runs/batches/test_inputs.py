@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cklog.parsers.spark.parser import SparkCheckpoint
-from cklog.runs.batches.plan import plan_of
-from tests.builders.spark import Memory, batch_time, sample
+from tests.builders.spark import Memory, sample
 from tests.reading.spark import said
 
 
@@ -38,11 +36,3 @@ def test_files_that_were_read_are_not_looked_for() -> None:
     root = listed_only()
     del root.files["in/minute-5.json"]
     assert said(root.plan()) == []
-
-
-def test_going_back_reads_listed_files_again() -> None:
-    root = sample()
-    del root.files["in/minute-5.json"]
-    plan = plan_of(SparkCheckpoint(root), at=4)
-    assert ("error", "missing-input-file", "source/0") in said(plan)
-    assert said(plan_of(SparkCheckpoint(root), as_of=batch_time(4))) == []
