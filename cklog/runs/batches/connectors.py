@@ -170,38 +170,33 @@ def _lists_all(log: FileLog, first: int, last: int) -> bool:
 
 
 def _input_findings(source: SourceRange) -> Iterable[Finding]:
-    """Report input files that a restart reads and that are missing, empty, or lie where nobody looked.
-
-    They are those of the batch in flight, and those that the source has listed already for the batch after it.
-    """
-    for batch, files in (("batch in flight", source.files), ("next batch to be planned", source.ahead or ())):
-        gone = [file for file in files if file.size is None]
-        if gone:
-            message = (
-                f"missing: {_file_names(gone)}. A restart takes it for empty and goes on without an error, and its "
-                "data is lost. Put it back before the restart."
-            )
-            yield _files_finding("missing-input-file", "error", source, batch, gone, message)
-        empty = [file for file in files if file.size == 0]
-        if empty:
-            message = f"empty: {_file_names(empty)}. A restart reads no data from there."
-            yield _files_finding("empty-input-file", "warning", source, batch, empty, message)
-        outside = [file for file in files if file.size == "outside"]
-        if outside:
-            prefix = posixpath.dirname(outside[0].path)
-            message = (
-                f"outside PATH and not looked at: {_file_names(outside)}. If one is missing, a restart goes on without "
-                f"its data. --map {prefix}=FOLDER says where they are."
-            )
-            yield _files_finding("unchecked-input", "warning", source, batch, outside, message)
+    """Report input files of the batch in flight that are missing, empty, or lie where nobody looked."""
+    gone = [file for file in source.files if file.size is None]
+    if gone:
+        message = (
+            f"missing: {_file_names(gone)}. A restart takes it for empty and goes on without an error, and its data is "
+            "lost. Put it back before the restart."
+        )
+        yield _files_finding("missing-input-file", "error", source, gone, message)
+    empty = [file for file in source.files if file.size == 0]
+    if empty:
+        names = _file_names(empty)
+        message = f"empty: {names}. A restart reads no data from there."
+        yield _files_finding("empty-input-file", "warning", source, empty, message)
+    outside = [file for file in source.files if file.size == "outside"]
+    if outside:
+        prefix = posixpath.dirname(outside[0].path)
+        message = (
+            f"outside PATH and not looked at: {_file_names(outside)}. If one is missing, a restart goes on without its "
+            f"data. --map {prefix}=FOLDER says where they are."
+        )
+        yield _files_finding("unchecked-input", "warning", source, outside, message)
 
 
-def _files_finding(
-    id: str, severity: Severity, source: SourceRange, batch: str, files: list[InputFile], message: str
-) -> Finding:
+def _files_finding(id: str, severity: Severity, source: SourceRange, files: list[InputFile], message: str) -> Finding:
     """Return a finding about input files of a source, which counts them and says where the first are named."""
     where = tuple(file.where for file in files[:_PLACES])
-    told = f"{many(len(files), 'input file')} of the {batch} {agreeing(len(files), 'are')}"
+    told = f"{many(len(files), 'input file')} of the batch in flight {agreeing(len(files), 'are')}"
     return Finding(id, severity, source.source, f"{source.source}: {told} {message}", where=where)
 
 
