@@ -153,7 +153,7 @@ class _Running:
         return place.get()
 
     def end(self) -> None:
-        """End the process; whoever waits for a reply is told so."""
+        """End the process; a request that waits for a reply gets none."""
         self.process.kill()
 
     def why_it_ended(self) -> str:
@@ -175,7 +175,7 @@ class _Running:
                     with self._lock:
                         place = self._waiting.pop(number)
                     place.put(reply)
-        except (ValueError, TypeError, KeyError):  # a process that a store has made write something else
+        except Exception:  # whatever a store has made the process write: nobody waits for it any longer
             self.process.kill()
         finally:
             with self._lock:

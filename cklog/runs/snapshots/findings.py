@@ -133,11 +133,11 @@ def _without_sink_files(j: JudgedSnapshot) -> Finding:
     """Report files of sinks on which a restore fails."""
     flaws = [f for f in j.flaws if f.sink]
     first = flaws[0]
-    how = "is gone" if first.size is None else f"has {first.size} bytes, and {first.needed} were written"
-    more = f", and {many(len(flaws) - 1, 'other file')} like it" if len(flaws) > 1 else ""
+    how = "is gone" if first.size is None else f"has {first.size} of {first.needed} bytes"
+    more = f" ({many(len(flaws) - 1, 'more file')} likewise)" if len(flaws) > 1 else ""
     message = (
         f"{name_of(j)}: {first.path}, a file of sink {first.sink}, {how}{more}: a restore from it fails. From an older "
-        "checkpoint the job writes the rows since then again, also those in files that are complete by now"
+        "checkpoint the job writes the rows since then again, also those that complete files have already"
     )
     where = tuple(Where(f.path) for f in flaws)
     return Finding("pending-file-missing", "error", first.sink, message, where, effect="older-line")

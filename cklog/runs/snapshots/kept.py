@@ -29,7 +29,7 @@ def chosen_snapshots(
     What each job restarts from is "restorable" as ever. Of the others "keep", "window" (or "no-time") and "pin" say
     why one stays, "savepoint" that only its owner deletes it, and "older" that nothing asks for it. One whose number is
     not known for sure ("disputed") stays, and is not counted. So does one that lacks files of a sink ("broken"),
-    unless they are older than what the job restarts from.
+    unless it is older than what the job restarts from.
     """
     found = {j.folder.path: "pin" for j in pinned if j.verdict != "restorable" or policy.limits}
     if not policy.limits:

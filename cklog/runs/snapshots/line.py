@@ -114,13 +114,13 @@ class SnapshotLine:
         """What to do about one job."""
         newest = newest_with_metadata(group)
         unsure = group.job in plan.mixed or self._is_unsure(group, judged, question)
-        lacking = _without_sink_files(group)
+        lacking = _missing_sink_files(group)
         mendable = judged is None and (bool(lacking) or any(j.repairable for j in group.snapshots))
         older = judged is not newest and not question.at
         refused = judged is None and group.job in plan.asked
         note = "look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored"
         if lacking:
-            note = f"put back what sinks need: {first_few(lacking, 3)}"
+            note = f"put these files of sinks back first: {first_few(lacking, 3)}"
         if refused:
             note = "what --at names cannot be restored: ask without it for the newest that can"
         found = RunAction(
@@ -259,7 +259,7 @@ class SnapshotLine:
             why = outside if unsure[0].verdict == "unchecked" else "was not read"
             return f"Indeterminate: {self._called(unsure[0])}{also} may be complete, but {why}."
         for group in plan.groups:
-            if lacking := _without_sink_files(group):
+            if lacking := _missing_sink_files(group):
                 return (
                     f"{self._label(group)} can be restored once sinks have their files again: {first_few(lacking, 3)}."
                 )
@@ -270,8 +270,8 @@ class SnapshotLine:
         return f"{none}: there is no recovery point but the initial state."
 
 
-def _without_sink_files(group: Candidates) -> list[str]:
-    """Return the files of sinks that the newest snapshot needs which lacks nothing else."""
+def _missing_sink_files(group: Candidates) -> list[str]:
+    """Return the sink files whose absence alone keeps the newest such snapshot from being restored."""
     found = next((j for j in group.snapshots if j.verdict == "sink-file-missing"), None)
     return [] if found is None else [flaw.path for flaw in found.flaws if flaw.sink]
 

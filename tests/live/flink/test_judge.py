@@ -26,18 +26,18 @@ from tests.live.flink.judge import (
 from tests.live.flink.kinds import KEYS, KINDS, SIZE, SLOTS, Plan, kinds_of
 from tests.live.flink.trial import Row
 
-COMMAND = "flink run -s file:/root/ck/job/chk-3"
-PATH = "file:/root/ck/job/chk-3"
+COMMAND = "flink run -s file:/data/ck/job/chk-3"
+PATH = "file:/data/ck/job/chk-3"
 RESTART = Answer(0, "restart", number=3, commands=[COMMAND], offsets=["5"])
 OLDER = replace(RESTART, code=3, action="restart-older")
-DID = Did("FINISHED", restored=[(3, "file:/root/ck/job/chk-3")], completed=[4], firsts={0: 5}, read=5)
+DID = Did("FINISHED", restored=[(3, "file:/data/ck/job/chk-3")], completed=[4], firsts={0: 5}, read=5)
 FINE = Proof(PATH, DID)
 FAILED = Proof(PATH, Did("FAILED"), ["FAILED: FileNotFoundException"])
 
 
 def told(first: int = 5, more: int = 0) -> str:
     """What a job prints that goes on from a number, and counts `more` than it should."""
-    lines = ["Restoring job ab from Checkpoint 3 @ 17 for ab located at file:/root/ck/job/chk-3.", f"READ {first}"]
+    lines = ["Restoring job ab from Checkpoint 3 @ 17 for ab located at file:/data/ck/job/chk-3.", f"READ {first}"]
     lines += [f"FIRST 0 {first}", f"STATE 0 {first % KEYS} {first} {len(range(first % KEYS, first, KEYS))}"]
     for key in range(KEYS):
         numbers = range(key, SIZE, KEYS)
@@ -71,7 +71,7 @@ def test_a_job_that_goes_on_elsewhere_than_said_is_noticed() -> None:
     assert elsewhere(replace(RESTART, number=2), DID, PATH, 1)
     assert elsewhere(replace(RESTART, offsets=["6"]), DID, PATH, 1)
     assert elsewhere(replace(RESTART, offsets=["unknown"]), DID, PATH, 1)
-    assert elsewhere(RESTART, DID, PATH.replace("root", "copy"), 1)
+    assert elsewhere(RESTART, DID, PATH.replace("data", "copy"), 1)
 
 
 @pytest.mark.parametrize(
