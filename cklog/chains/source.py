@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -12,8 +12,7 @@ from cklog.inputs.pieces import Together
 from cklog.model.findings import Finding, InputUsed
 
 
-@dataclass(frozen=True, slots=True)
-class PieceFile:
+class PieceFile(NamedTuple):
     """A file of a piece: the bytes of it that are read, and the oldest version that has it too (`since`)."""
 
     path: str
@@ -21,8 +20,7 @@ class PieceFile:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChainSource:
+class ChainSource(NamedTuple):
     """The pieces of a run, and what else the answer needs to know of them.
 
     Attributes

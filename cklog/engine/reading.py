@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cklog.engine.scan import Engine
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """How a run is read.
 
     `engine_for` gives the engine that scans so many bytes; asking may start Spark. `split_bytes` of a file go to one

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,7 @@ from cklog.model.schemas import CHECKPOINTS
 from cklog.model.wording import among, many
 
 
-@dataclass(frozen=True, slots=True)
-class Watermarks:
+class Watermarks(NamedTuple):
     """Watermarks of one side of all channels: record `row[e]` says that channel `channel[e]` was at `value[e]`.
 
     All have shape (entries,).

@@ -31,8 +31,7 @@ NEVER = np.iinfo(np.int64).max
 """A time behind all others: not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokensRead:
+class TokensRead(NamedTuple):
     """Usable token events, as rows of `SYSTEM`: those on channels, and those of subtasks (individual checkpoints)."""
 
     on_channels: pa.Table

@@ -43,8 +43,7 @@ class CurrentState:
         return {*channels, *self.sent, *self.received}
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltHistory:
+class BuiltHistory(NamedTuple):
     """A history, and the records that it was built from.
 
     Attributes

@@ -61,8 +61,7 @@ class ProducerState(NamedTuple):
     open_from: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerSnapshot:
+class ProducerSnapshot(NamedTuple):
     """The producers of a partition as of `offset` (exclusive)."""
 
     path: str
@@ -79,8 +78,7 @@ class AbortedSpan(NamedTuple):
     stable: int
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(NamedTuple):
     """One partition's folder and what the broker's own files say of it; None: they do not say.
 
     `clean`: the broker was stopped cleanly, so that it will not check its logs. `compacted`: the broker has compacted
@@ -119,8 +117,7 @@ class Folder:
         return self.topic.startswith("__")
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerLayout:
+class BrokerLayout(NamedTuple):
     """Every partition below PATH, sorted by topic and number; `commit_folders`: those of the log of commits.
 
     One of `inputs` is a data folder (`Folder.data_folder`), its records not yet counted.
@@ -149,8 +146,7 @@ class ProducerTransaction:
     doubt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionTransactions:
+class PartitionTransactions(NamedTuple):
     """Those of a partition: committed ones only counted (or in doubt), the others one by one, by first offset."""
 
     committed: int

@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cklog.model.findings import Finding, InputUsed
 
@@ -36,8 +36,7 @@ class StoreOffset:
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoreInside:
+class StoreInside(NamedTuple):
     """What a store says inside of its changelogs; `unread`: why that could not be read, "" if it was.
 
     `unclean`: it was open when the instance ended, so that it may hold what was never committed.
@@ -117,8 +116,7 @@ def with_instances(tasks: Iterable[StoreTask], depth: int) -> list[StoreTask]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class StoreLayout:
+class StoreLayout(NamedTuple):
     """The tasks below PATH, what is wrong with their files, and those files."""
 
     tasks: tuple[StoreTask, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
@@ -54,8 +54,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.sink_tables.naming import OpenedTables
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What a façade lends a kind: the folder, how it is read, and the other things that may lie beside it.
 
     `logs_in` opens a folder of Kafka logs, None: none are there; `results_in` opens files of results.

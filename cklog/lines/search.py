@@ -10,7 +10,7 @@ exactly if no zigzag path leads from one of them to another or to itself [1]_.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ from cklog.model.question import Question
 from cklog.zigzag.paths import Hop, Zigzags
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(NamedTuple):
     """The line found below `start` (both shape (n,)); None where there is none, and `findings` say why."""
 
     start: Ints

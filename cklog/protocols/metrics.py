@@ -207,7 +207,7 @@ def protocol_metrics(reader: RecordReader, question: Question) -> Metrics:
     overhead, findings, inputs = _message_overhead(reader)
     known = planned.evidence.inputs
     evidence = planned.evidence.joined(findings, [used for used in inputs if used not in known])
-    planned = replace(planned, evidence=evidence)
+    planned = planned._replace(evidence=evidence)
     history = evidence.history
     rounds = described_rounds(history, rounds_of(evidence.records, evidence.built))
     found: ProtocolMetrics = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,8 +32,7 @@ _OLDEST = 10
 """Windows that hold T back, named in an extent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconstruction:
+class Reconstruction(NamedTuple):
     """A queue whose end was judged, with its findings.
 
     `bytes_read` of the queue were needed. `proof` is that of the judgement, or "lost" if the upstream lacks tuples that
@@ -51,8 +49,7 @@ class Reconstruction:
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedReplay:
+class PlannedReplay(NamedTuple):
     """A reconstruction, what its upstream must send again, all findings, and sentences for stderr about the reading."""
 
     found: Reconstruction
@@ -223,11 +220,11 @@ class EventualLog:
         upstream = Upstream(self._queues, self.manifest)
         replay, findings = upstream.replay_of(found.queue.subtask, found.judged)
         if any(finding.id == "retention-hole" for finding in findings):
-            found = replace(found, proof="lost")
+            found = found._replace(proof="lost")
         if len(replay.upstream) == 1 and replay.upstream[0].distinct_ts:
             # records may share a timestamp, but no two tuples do: one tuple wrote them
             kept = tuple(f for f in found.findings if f.id != "ambiguous-tie")
-            found = replace(found, findings=kept)
+            found = found._replace(findings=kept)
         return found, replay, findings
 
     def inspect(self) -> tuple[list[QueueRow], list[Finding], list[InputUsed]]:

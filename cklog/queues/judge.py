@@ -15,8 +15,7 @@ footprints lay before the head of the log are *lost*.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ _ROUNDS = 64
 """Each hole may move T to before another one; a log in which that goes on for longer is taken as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueJudgement:
+class QueueJudgement(NamedTuple):
     """What the end of a queue proves; rows number the records of `log`.
 
     Attributes
@@ -91,7 +89,7 @@ def judge(log: QueueLog, open_tail: int | None) -> QueueJudgement | None:
             return judged if before is not None else None
         more = tuple(hole for hole in before.holes if hole not in needed)
         if not more:
-            return replace(judged, proof="lost") if before.proof == "lost" else judged
+            return judged._replace(proof="lost") if before.proof == "lost" else judged
         needed = (*needed, *more)
     return judged
 
@@ -146,13 +144,12 @@ def _judgement_of_tail(
         found = tuple(sorted_holes({*inside, *needed}))
         if found == view.holes:
             break
-        view = replace(view, holes=found, results=most_lost(log, found, low)[0])
+        view = view._replace(holes=found, results=most_lost(log, found, low)[0])
     start = view.start()
     return None if start is None else _judgement_of_view(view, start, last, holes)
 
 
-@dataclass(frozen=True, slots=True)
-class _TailView:
+class _TailView(NamedTuple):
     """How far down a search looks.
 
     `footprints` are the rows of the newest footprints of windows without a later result, newest first; `expected` is

@@ -9,8 +9,7 @@ from their end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ from cklog.queues.judge import QueueJudgement
 from cklog.queues.log import EMIT, RESULT, UNKNOWN, QueueLog, TailReader, reading_back
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(NamedTuple):
     """The queues of a run and the channels that its manifest names."""
 
     queues: Mapping[Subtask, Queue]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _INTERVAL = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
@@ -27,8 +27,7 @@ class NotGtids(ValueError):
     """Why a text is no set of ids that can be compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gtids:
+class Gtids(NamedTuple):
     """A set of transactions: of MySQL by source, of MariaDB by domain (server, sequence); one of both is empty."""
 
     sources: Mapping[str, Intervals]

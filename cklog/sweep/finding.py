@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from cklog.errors import CklogError
@@ -28,8 +28,7 @@ class Place(NamedTuple):
     problem: Problem | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Looked:
+class _Looked(NamedTuple):
     """Where runs of a format begin, and folders of which a parser could not tell."""
 
     folders: list[str]

@@ -19,7 +19,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
@@ -48,8 +47,7 @@ from cklog.storage import FileEntry, Root, open_file
 SENT = "last_messages_sent"
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """The snapshots of one operator on one worker, numbered from 1 in order; a missing one's number is left out."""
 
     worker: int
@@ -62,8 +60,7 @@ class Unit:
         return sum(snapshot.size for _, snapshot in self.snapshots)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(NamedTuple):
     """A snapshot that should be there; `newest`: of the worker's last moment, when its upload may not have ended."""
 
     worker: int
@@ -72,8 +69,7 @@ class Missing:
     newest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(NamedTuple):
     """A listing, put in order. `folder` holds the snapshot objects ("" is the root)."""
 
     folder: str
@@ -106,8 +102,8 @@ def dump_of(root: Root) -> Dump:
     entries = root.list()
     unread = _unread(root)
     named = [*entries, *(FileEntry(path, 0) for path in unread)]
-    snapshots = [replace(s, unread=unread.get(s.path, "")) for s in (snapshot_of(e.path, e.size) for e in named) if s]
-    logs = [replace(log, unread=unread.get(log.path, "")) for log in (log_of(e.path, e.size) for e in named) if log]
+    snapshots = [s._replace(unread=unread.get(s.path, "")) for s in (snapshot_of(e.path, e.size) for e in named) if s]
+    logs = [log._replace(unread=unread.get(log.path, "")) for log in (log_of(e.path, e.size) for e in named) if log]
     logs.sort(key=lambda log: log.path)
     if not snapshots and any(_is_in_store(e.path) for e in entries):
         message = f"{root.path}: the snapshots are in the object store's own files (xl.meta)"

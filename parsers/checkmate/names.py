@@ -28,8 +28,7 @@ ROUND_BELOW = 10_000_000_000
 """A stamp below this is no time of this century in ms, but the number of a coordinated round."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A snapshot object: of operator `operator` on worker `worker`, `size` in bytes.
 
     `unread`: why nobody looks at what has its name, "" if it is a file.
@@ -43,8 +42,7 @@ class Snapshot:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SenderLog:
+class SenderLog(NamedTuple):
     """The log of a channel, by the name that the testbed gave it; `unread` as of a snapshot."""
 
     path: str

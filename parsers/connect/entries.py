@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
 
 from cklog.budgets import JSON_NESTED, budgets, check_json, check_nesting, over
 from cklog.engine.scan import Damage
@@ -30,8 +30,7 @@ class NotAnEntry(Exception):
     """Why bytes are no key, or no offset, of a connector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A record as it was written: `number` orders those of one `part` of the store; None as value: a deletion."""
 
     part: str
@@ -161,7 +160,7 @@ class Newest:
         if newest is None:
             if waiting is None:
                 return None
-            newest = replace(waiting, value=None)  # nothing counts yet: as if it had been deleted
+            newest = waiting._replace(value=None)  # nothing counts yet: as if it had been deleted
         offset, unread = None, False
         try:
             offset = offset_of(newest.value)

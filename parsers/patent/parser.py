@@ -24,10 +24,9 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -53,8 +52,7 @@ READER = "cklog.parsers.patent.parser:read"
 NAMES = "variables.json"
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
+class _Store(NamedTuple):
     """The store of one operator: the file of an export, or the files of a LevelDB. `unread`: why nobody looks at it."""
 
     operator: str

@@ -12,8 +12,7 @@ through others that share files with both; in a file without an intact event, of
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,8 +45,7 @@ _LOSSES = DAMAGE - {"bad-manifest"} | _PLACED
 Writer = TypeVar("Writer", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(NamedTuple):
     """Where the events of n subtasks may be incomplete.
 
     Attributes

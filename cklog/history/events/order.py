@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,7 @@ UNUSABLE = {FOREIGN: "foreign-channel", INCOMPLETE: "incomplete-event"}
 """Finding ids, by what is wrong with events that cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """The checkpoint events of n subtasks, by subtask and local order, and who wrote events where.
 
     Attributes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -41,8 +40,7 @@ class ScanEvents(Protocol):
         """Return the reduced table, what is wrong with the files, and which they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawEvents:
+class RawEvents(NamedTuple):
     """What was made of raw events.
 
     Attributes

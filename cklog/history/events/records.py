@@ -7,8 +7,7 @@ its subtask did before it in its local order; watermarks are one more than the h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +29,7 @@ _PLACE = ("_path", "_offset")
 _WATERMARKS = WITH_PLACES.field("sent").type
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(NamedTuple):
     """The watermarks of both ends of channels, as far as the subtask there has events.
 
     Port p is side `side[p]` (0 send, 1 receive) of channel `names[channel[p]]`. Its watermark at checkpoint event x

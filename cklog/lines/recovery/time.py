@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from cklog.lines.recovery.order import ready_times
 from cklog.lines.recovery.work import NOTHING, Timed, Works, all_of, end_of, exactly, span_of, sum_of, timed_part
@@ -100,8 +100,7 @@ def seconds(ms: float) -> str:
     return f"{minutes // 60:,} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
+class _Behind(NamedTuple):
     """What piles up for a part until all are ready, and how long that is worked off; `never`: at (low, high) end."""
 
     backlog: Span | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cklog.model.actions import RunAction
 from cklog.model.recovery_time import RecoveryRates, Span
@@ -64,8 +64,7 @@ def with_counts(works: Works, runs: Iterable[RunAction]) -> Works:
     return replace(works, parts=parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(NamedTuple):
     """A part with its own times in ms: `own` for what lies in logs, `again` for what each sender sends again."""
 
     work: Work

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -144,8 +143,7 @@ def _with_files(parser: OffersBatches, log: FileLog, source: SourceRange) -> Sou
     last = first if end is None else end
     known = source.start_known and source.end_known and (end is not None or source.end is None)
     newest = max([log.listing.newest, *log.listing.orphans])
-    return replace(
-        source,
+    return source._replace(
         files=tuple(_files_between(parser, log, first, last)) if source.start_known else (),
         listed=known and _lists_all(log, first, last),
         ahead=tuple(_files_between(parser, log, last, newest)) if known and _lists_all(log, last, newest) else None,

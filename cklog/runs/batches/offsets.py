@@ -7,7 +7,6 @@ By source: file source {"logOffset": n}, n the newest batch of its own log; rate
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from cklog.inputs.batches import FoundSize
@@ -21,8 +20,7 @@ Ends = dict[str, Any] | None
 SourceKind = Literal["file", "rate", "kafka", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
+class InputFile(NamedTuple):
     """A file that the batch in flight reads; `size` in bytes, None if missing, "outside" if not looked at."""
 
     path: str
@@ -30,8 +28,7 @@ class InputFile:
     where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRange:
+class SourceRange(NamedTuple):
     """From where to where a source is read by the batch in flight; with none in flight, `end` is None.
 
     `start` is the end of the last committed batch. A None is the source's beginning (start) or no data yet (end) if
@@ -132,7 +129,7 @@ def _partition_ranges(whole: SourceRange) -> Iterable[SourceRange]:
     starts, ends = _offsets_by_partition(whole.start), _offsets_by_partition(whole.end)
     for place in sorted(starts.keys() | ends.keys()):
         name = f"{place.topic}-{place.partition}"
-        yield replace(whole, source=name, start=starts.get(place), end=ends.get(place))
+        yield whole._replace(source=name, start=starts.get(place), end=ends.get(place))
 
 
 def _offsets_by_partition(value: Any) -> dict[TopicPartition, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -47,8 +47,7 @@ PLAN = "plan/0"
 """The plans of a query, as `--at` takes it beside the query: those of later batches are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
+class BatchPlan(NamedTuple):
     """The recovery plan. `committed` is the line: the last batch that is done, -1 for none.
 
     `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
@@ -109,8 +108,7 @@ class BatchPlan:
         return any(finding.id == "unreachable-batch" for finding in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """The batches that are asked about: `logs` without the others, which are left out or gone back from.
 
     `removed_to` is the newest batch that going back removes, None if nothing is removed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _UNLOGGED = "Batches after it may have run without a record: a sink may get their results again."
 _CONTINUOUS = (
@@ -12,8 +12,7 @@ _CONTINUOUS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(NamedTuple):
     """What is known of a restart.
 
     Attributes

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from cklog.chains.build import piece_sizes
@@ -40,8 +39,7 @@ class BrokenStore(NamedTuple):
     offset: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedState:
+class JudgedState(NamedTuple):
     """To which batch every store can go back.
 
     Attributes
@@ -194,10 +192,10 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
     """
     if ahead.unknown or not ahead.is_here or names_states(logs) or logs.hidden_below(ahead.folder):
         return []
-    back = replace(judged, batch=judged.batch if way_back(logs, judged.batch) is not None else -1)
+    back = judged._replace(batch=judged.batch if way_back(logs, judged.batch) is not None else -1)
     if not with_ids:
         broken = tuple(_broken_stores(ahead, _read_for(ahead, ahead.needed - 1)))
-        return broken_facts(ahead, replace(back, needed=ahead.needed, broken=broken))
+        return broken_facts(ahead, back._replace(needed=ahead.needed, broken=broken))
     path = f"{logs.commit_log.folder}/{logs.planned - 1}"
     message = (
         f"{path} is not there whole, and with state checkpoint format 2 it alone names the states on which batch "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cklog.inputs.connectors import StoredOffset
 from cklog.model.findings import Finding
@@ -25,8 +24,7 @@ from cklog.source_positions.retained import Retained
 BEGINS = "its beginning"
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A partition of a connector's source.
 
     `run` : the connector, with its store before it where several have one of that name

@@ -85,7 +85,7 @@ class OffsetJudge:
         told = starts.get(one.name, starts.get(one.run))
         if told is None or one.offset is None:
             return one
-        return replace(one, retained=retained(one.offset, told))
+        return one._replace(retained=retained(one.offset, told))
 
     def _with_taken(self, judged: list[Judged], places: Mapping[str, str]) -> tuple[list[Judged], list[Finding]]:
         """The same with what of data topics comes again: those that are told, and those whose records name a source."""
@@ -107,7 +107,7 @@ class OffsetJudge:
         hiding = {log for log, items in damaged.items() if any(item.id != "torn-tail" for item in items)}
         for name, taken in found.items():
             found[name] = [one._replace(again=None) if one.log in hiding else one for one in taken]
-        return [replace(one, taken=tuple(found.get(one.name, ()))) for one in judged], findings
+        return [one._replace(taken=tuple(found.get(one.name, ()))) for one in judged], findings
 
     def _damaged(self, topics: Iterable[str]) -> dict[str, tuple[Damage, ...]]:
         """The damage of data topics, by log; a torn end hides nothing that was durable, all else may."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from cklog.errors import UsageError
 from cklog.inputs.damage import damage_findings
@@ -50,5 +49,5 @@ def _held(one: Judged, p: Partition | None) -> Judged:
         return one
     following = kafka_next(one.offset) or 0
     if p.unread and following > p.sure_end:
-        return replace(one, retained=Retained(None, f"a segment of {p.name} could not be read"))
-    return replace(one, retained=in_log(one.offset, p.log_start, p.restart_end))
+        return one._replace(retained=Retained(None, f"a segment of {p.name} could not be read"))
+    return one._replace(retained=in_log(one.offset, p.log_start, p.restart_end))

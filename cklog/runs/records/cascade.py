@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from cklog.inputs.queues import Queue
 from cklog.lines.recovery.time import with_recovery_time
@@ -39,8 +39,7 @@ ENDLESS = 1 << 62
 """A watermark beyond all others: a queue without record numbers holds all that anybody has received from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRestart:
+class QueueRestart(NamedTuple):
     """One operator's eventual checkpoint and its replay; `below` is what its queue was cut at, empty: its end."""
 
     found: Reconstruction
@@ -144,7 +143,7 @@ class Cascade:
     def _restart(self, subtask: Subtask, below: Mapping[str, int], as_of: int | None) -> QueueRestart:
         found = self._eventual.reconstruct(self._eventual.queues[subtask], below=below, as_of=as_of)
         found, replay, told = self._eventual.with_replay(found)
-        return QueueRestart(replace(found, findings=(*found.findings, *told)), replay, below)
+        return QueueRestart(found._replace(findings=(*found.findings, *told)), replay, below)
 
     def _incoming(self, restart: QueueRestart) -> dict[str, str]:
         """Channels into an operator, and the name under which its records count each."""

@@ -103,8 +103,7 @@ class Evidence:
         return Draft(command, result, self.findings, self.inputs, indeterminate=self.indeterminate)
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(NamedTuple):
     """Subtasks whose restart was planned elsewhere: where they stand counts as their only checkpoint.
 
     `channels` are those among them and the subtasks with checkpoints; `sent` and `received` hold watermarks.
@@ -130,8 +129,7 @@ class Fixed:
         return pa.concat_tables([plain, pa.table(columns, schema=WITH_PLACES)])
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """A line with all that was derived on the way; what `recovery-line`, `replay` and `verify` share."""
 
     evidence: Evidence

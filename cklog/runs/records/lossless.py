@@ -59,7 +59,7 @@ def with_lossless(reader: RecordReader, planned: Planned, question: Question) ->
     again = f", and reads {many(more, 'record')} of sources again" if more else ""
     whole = f"the newest line whose messages are all in the logs: it loses nothing{again}"
     note = f"{result.runs[0].note}. Or take {at}, {whole}"
-    return replace(planned, result=replace(result, runs=(replace(result.runs[0], note=note), *result.runs[1:])))
+    return planned._replace(result=replace(result, runs=(replace(result.runs[0], note=note), *result.runs[1:])))
 
 
 def _ranges(planned: Planned, line: Ints) -> Ranges:

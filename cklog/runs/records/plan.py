@@ -81,7 +81,7 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
     told = evidence.joined([*replay_findings(replay, evidence.findings), *findings], replay.inputs)
     planned = Planned(told, found.line, result)
     action = records_action(planned, str(reader.tables.manifest.get("job", "")))
-    return replace(planned, result=replace(result, runs=(action,)))
+    return planned._replace(result=replace(result, runs=(action,)))
 
 
 class Replay(NamedTuple):

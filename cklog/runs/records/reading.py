@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -172,7 +171,7 @@ class RecordReader:
         whole = built.history if all_records is records and (frozenset(told), current) == (known_last, last) else None
         if raw is not None:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
-            built = replace(built, newest_sent=known_sent)
+            built = built._replace(newest_sent=known_sent)
         found = [*findings, *built.findings, *impossible_loops(built.history), *current_state.no_evidence(bound)]
         coordinated = protocol_of(records) == "coordinated"
         unknown = unknown_subtasks(found, self.tables.manifest) if coordinated else []

@@ -7,7 +7,6 @@ tells. One without senders reads its source again: its messages are those that i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -124,8 +123,7 @@ def _whole_chains(records: CheckpointRecords, damaged: bool) -> tuple[Ints, Ints
     return found[0], found[1]
 
 
-@dataclass(frozen=True, slots=True)
-class _RangesByEnd:
+class _RangesByEnd(NamedTuple):
     """Replay ranges by the subtasks at their ends."""
 
     into: Mapping[Subtask, Sequence[tuple[Channel, ReplayRange]]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,7 @@ _Split = tuple[str, str, str]
 """Operator, name and cluster of a source's split."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(NamedTuple):
     """What a snapshot holds: `operators` with their parallelism, of each split the lowest and the highest offset that
     a reader has and whether it has an end, of each subtask with keyed state the backends' uuids.
     """
@@ -36,8 +35,7 @@ class _Held:
     backends: Mapping[tuple[str, int], AbstractSet[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Generation:
+class _Generation(NamedTuple):
     """A job: the smallest and the largest number of its snapshots that were completed, and what those hold."""
 
     job: str

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cklog.inputs.offers import OffersSnapshots
 from cklog.runs.snapshots.generations import restarts_of, split_by_program
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """The snapshots that a job may restart from, newest first: its own, its forebears', and savepoints of them.
 
     `job` is its folder; `forebears` the folders that it goes on from, `restarts` those of them that no file tells of,
@@ -93,7 +92,7 @@ def candidates(
         older = above[job] | {s for s in savepoints if parents[s] & above[job]}
         chosen = [j for j in judged if j.folder.job in own[job] or (j.folder.job in older and _number(j) <= fork[job])]
         told = tuple(sorted({restarts[one] for one in {job, *above[job]} if one in restarts}))
-        found.append(replace(_in_order(job, above[job], chosen, own[job]), restarts=told))
+        found.append(_in_order(job, above[job], chosen, own[job])._replace(restarts=told))
     for job in savepoints - {j.folder.path for group in found for j in group.snapshots}:
         found.append(_in_order(job, _closure(job, parents), [j for j in judged if j.folder.job == job], {job}))
     return sorted(found, key=lambda group: group.job)
@@ -102,7 +101,7 @@ def candidates(
 def programs_apart(survey: Survey, groups: Iterable[Candidates]) -> list[Candidates]:
     """Return jobs with the snapshots of each of their programs, where several have one id, as a job of its own."""
     return [
-        replace(group, snapshots=tuple(its))
+        group._replace(snapshots=tuple(its))
         for group in groups
         for its in split_by_program(survey, group.snapshots) or [list(group.snapshots)]
     ]

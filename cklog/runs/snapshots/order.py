@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -39,7 +38,7 @@ def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, 
             numbered = [other for other in readable if other.folder.number is not None]
             if len({other.folder.job for other in numbered}) < 2:  # else nothing says of which job it is
                 judged[i] = order.held_against(j, numbered or readable)
-    return replace(found, judged=tuple(judged))
+    return found._replace(judged=tuple(judged))
 
 
 def _by_job(parser: OffersSnapshots, found: Survey) -> Mapping[str | None, Sequence[JudgedSnapshot]]:
@@ -71,10 +70,10 @@ class _Order:
         behind = bisect_left(others, True, key=lambda other: self._behind(one, other))
         lowest = (others[beyond - 1].id or 0) + 1 if beyond > 0 else 0
         if number < lowest:
-            return replace(one, numbers=(number, lowest), order=others[beyond - 1].folder.path)
+            return one._replace(numbers=(number, lowest), order=others[beyond - 1].folder.path)
         if behind < len(others) and number >= (others[behind].id or 0):
             oldest = max(min(lowest, number - 1), 0)  # of two with one number, it is the older
-            return replace(one, id=oldest, numbers=(number, oldest), order=others[behind].folder.path)
+            return one._replace(id=oldest, numbers=(number, oldest), order=others[behind].folder.path)
         return one
 
     def _behind(self, one: JudgedSnapshot, other: JudgedSnapshot) -> bool:

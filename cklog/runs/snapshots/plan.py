@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
@@ -27,8 +27,7 @@ from cklog.runs.snapshots.order import survey
 from cklog.runs.snapshots.verdicts import NOT_READ, VERDICTS, JudgedSnapshot, Survey
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotPlan:
+class SnapshotPlan(NamedTuple):
     """What each job restarts from.
 
     `groups` are the jobs with their snapshots, newest first; `chosen` the one that each restarts from, by the job's

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
@@ -51,7 +50,7 @@ def audit_snapshots(
         there = [j for j in group.snapshots if latest is None or j.id is None or j.id <= latest]
         judged = next((j for j in there if number is not None and j.id == number), None)
         best = next((j for j in there if j.verdict == "restorable"), None)
-        checks += _checks(name, number, judged, replace(group, snapshots=tuple(there)), best, maximal=True)
+        checks += _checks(name, number, judged, group._replace(snapshots=tuple(there)), best, maximal=True)
         entries.append(entry_of(name, number, best.id if best is not None else None, none_is_oldest=True))
     result = audit_of(checks, (), entries)
     findings = [*plan.findings, *refutations(checks)]

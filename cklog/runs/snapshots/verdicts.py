@@ -68,8 +68,7 @@ _DAMAGED: Mapping[str, SnapshotVerdict] = {**dict.fromkeys(UNREAD, "unread"), "u
 """What is no damage of the metadata; all else is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFlaw:
+class SnapshotFlaw(NamedTuple):
     """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
 
     `found`: files of that name and size elsewhere below PATH. Of one with the right size `why` it is damaged, from byte
@@ -88,8 +87,7 @@ class SnapshotFlaw:
     sink: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedSnapshot:
+class JudgedSnapshot(NamedTuple):
     """A snapshot and whether it can be restored.
 
     `numbers` are the checkpoint's by its folder's name and by its metadata, as far as these say, `id` the smaller one:
@@ -138,8 +136,7 @@ class JudgedSnapshot:
         return self.verdict in ("restorable", "unchecked") or self.repairable
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(NamedTuple):
     """Every snapshot, judged, sorted by folder; `tables` their rows by folder, and all damage.
 
     `contents` says how far state files were looked into; None: not at all.

@@ -8,7 +8,6 @@ also goes on with files in progress.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -36,8 +35,7 @@ class ShortFile(NamedTuple):
     bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A pending commit and what kind of sink it is for.
 
     `form` : as in rows of entry `pending`; "" where it is not known

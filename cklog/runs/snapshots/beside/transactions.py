@@ -7,8 +7,8 @@ results are made again only from an older snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -31,8 +31,7 @@ _LAST_EPOCH = 32766
 """With this epoch a producer id is used up, and the broker goes on with another id."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingTransaction:
+class PendingTransaction(NamedTuple):
     """A transaction that a restore commits: its sink, its id and its producer; how it ended, by its parts in logs."""
 
     sink: str
@@ -62,7 +61,7 @@ def pending_transactions(table: pa.Table, logs: PartitionLogs | None = None) -> 
     if logs is None:
         return made
     found = logs.ended(one.producer for one in made if one.producer is not None)
-    return [one if one.producer is None else replace(one, parts=tuple(found[one.producer])) for one in made]
+    return [one if one.producer is None else one._replace(parts=tuple(found[one.producer])) for one in made]
 
 
 def look_up_transactions(plan: SnapshotPlan, snapshots: Iterable[JudgedSnapshot | None], logs: PartitionLogs) -> None:
@@ -90,7 +89,7 @@ def without_lost_results(plan: SnapshotPlan, logs: PartitionLogs) -> SnapshotPla
         if judged is not None:
             chosen[group.job] = judged
             findings += [replace(one, effect="older-line") for one in passed]
-    return replace(plan, chosen=chosen, findings=findings)
+    return plan._replace(chosen=chosen, findings=findings)
 
 
 def _lost(plan: SnapshotPlan, judged: JudgedSnapshot, logs: PartitionLogs) -> list[Finding]:
