@@ -7,7 +7,7 @@ if one of those files is missing or cut. An input file that is gone it takes for
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -23,10 +23,13 @@ _EXAMPLES = 3
 _PLACES = 8
 
 
-def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[SourceRange, ...], list[Fact]]:
+def judge_sources(
+    parser: OffersBatches, logs: MetadataLogs, latest: bool = True
+) -> tuple[tuple[SourceRange, ...], list[Fact]]:
     """Find the ranges from the end of the line to the end of the newest plan, with the files of file sources.
 
-    `logs` are the batches that are asked about. Returns what is wrong with the sources, too.
+    `logs` are the batches that are asked about; `latest`: a restart from them reads what the sources list after them.
+    Returns what is wrong with the sources, too.
     """
     in_flight = logs.planned > logs.committed
     end = logs.ends(logs.planned) if in_flight else None
@@ -44,7 +47,7 @@ def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[Sour
         elif kind == "file":
             log = parser.source_log(key)
             made[0] = _with_files(parser, log, made[0])
-            facts += _judge_file_source(log, made[0])
+            facts += _judge_file_source(log, made[0], made[0].ahead or () if latest else ())
         else:
             facts += position_facts(parser, logs, key, kind)
         ranges += made
@@ -123,8 +126,8 @@ def sources_reach(parser: OffersBatches, logs: MetadataLogs, batch: int) -> bool
     return all(end is None or newest[key] < 0 or end <= newest[key] for key, end in reach.items())
 
 
-def _judge_file_source(log: FileLog, source: SourceRange) -> Iterable[Fact]:
-    """Judge the log of a file source, and the input files of the batch in flight."""
+def _judge_file_source(log: FileLog, source: SourceRange, ahead: Sequence[InputFile]) -> Iterable[Fact]:
+    """Judge the log of a file source, the input files of the batch in flight, and those `ahead`, of later batches."""
     then = "The restart fails, because the file source reads its whole log. Put the file back from a backup."
     yield from log_facts(log, "missing-source-log", then, stops=True)
     reach = [n for n in map(log_offset, (source.start, source.end)) if n is not None]
@@ -133,7 +136,8 @@ def _judge_file_source(log: FileLog, source: SourceRange) -> Iterable[Fact]:
         path = f"{log.listing.folder}/{newest}"
         message = f"{path} is missing, though the offsets name it or its checksum file is left. {then}"
         yield Fact(file_finding("missing-source-log", "error", path, message), stops=True)
-    yield from map(Fact, _input_findings(source))
+    yield from map(Fact, _input_findings(source.source, "batch in flight", source.files, "warning"))
+    yield from map(Fact, _input_findings(source.source, "next batch", ahead, "info"))
 
 
 def _with_files(parser: OffersBatches, log: FileLog, source: SourceRange) -> SourceRange:
@@ -167,35 +171,39 @@ def _lists_all(log: FileLog, first: int, last: int) -> bool:
     return all(number in whole for number in range(max(compact, first) + 1, last + 1))
 
 
-def _input_findings(source: SourceRange) -> Iterable[Finding]:
-    """Report input files of the batch in flight that are missing, empty, or lie where nobody looked."""
-    gone = [file for file in source.files if file.size is None]
+def _input_findings(source: str, batch: str, files: Sequence[InputFile], unread: Severity) -> Iterable[Finding]:
+    """Report input files of a batch that a restart runs: those that are missing, empty, or lie outside PATH.
+
+    `unread` is how severe it is that nobody looked at one.
+    """
+    gone = [file for file in files if file.size is None]
     if gone:
         message = (
             f"missing: {_file_names(gone)}. A restart takes it for empty and goes on without an error, and its data is "
             "lost. Put it back before the restart."
         )
-        yield _files_finding("missing-input-file", "error", source, gone, message)
-    empty = [file for file in source.files if file.size == 0]
+        yield _files_finding("missing-input-file", "error", source, batch, gone, message)
+    empty = [file for file in files if file.size == 0]
     if empty:
-        names = _file_names(empty)
-        message = f"empty: {names}. A restart reads no data from there."
-        yield _files_finding("empty-input-file", "warning", source, empty, message)
-    outside = [file for file in source.files if file.size == "outside"]
+        message = f"empty: {_file_names(empty)}. A restart reads no data from there."
+        yield _files_finding("empty-input-file", "warning", source, batch, empty, message)
+    outside = [file for file in files if file.size == "outside"]
     if outside:
         prefix = posixpath.dirname(outside[0].path)
         message = (
             f"outside PATH and not looked at: {_file_names(outside)}. If one is missing, a restart goes on without its "
             f"data. --map {prefix}=FOLDER says where they are."
         )
-        yield _files_finding("unchecked-input", "warning", source, outside, message)
+        yield _files_finding("unchecked-input", unread, source, batch, outside, message)
 
 
-def _files_finding(id: str, severity: Severity, source: SourceRange, files: list[InputFile], message: str) -> Finding:
+def _files_finding(
+    id: str, severity: Severity, source: str, batch: str, files: list[InputFile], message: str
+) -> Finding:
     """Return a finding about input files of a source, which counts them and says where the first are named."""
     where = tuple(file.where for file in files[:_PLACES])
-    told = f"{many(len(files), 'input file')} of the batch in flight {agreeing(len(files), 'are')}"
-    return Finding(id, severity, source.source, f"{source.source}: {told} {message}", where=where)
+    told = f"{many(len(files), 'input file')} of the {batch} {agreeing(len(files), 'are')}"
+    return Finding(id, severity, source, f"{source}: {told} {message}", where=where)
 
 
 def _file_names(files: list[InputFile]) -> str:

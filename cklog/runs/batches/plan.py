@@ -156,10 +156,10 @@ def plan_of(
     rolled_back: tuple[int, ...] = ()
     if judged.batch < logs.committed:
         rolled_back = tuple(n for n, read in logs.commits.items() if n > judged.batch and read.flaw is None)
-        facts += judge_sources(parser, logs)[1]
+        facts += judge_sources(parser, logs, latest=False)[1]
         logs, removed_to = back_to(logs, judged.batch), max(everything.planned, everything.committed)
     logs = without_repartition(logs)
-    sources, source_facts = judge_sources(parser, logs)
+    sources, source_facts = judge_sources(parser, logs, latest=as_of is None)
     sink = judge_sink(parser, logs, sources, removed_to is not None, as_of is None)
     facts, lasting = seen(logs, facts), seen(logs, [*lasting, *judge(logs), *source_facts, *sink.facts])
     facts += lasting

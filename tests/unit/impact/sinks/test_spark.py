@@ -131,8 +131,8 @@ def test_going_back_does_batches_again(wordcount: Path) -> None:
 def test_input_of_batches_that_are_done_again_is_not_said_to_be_kept(wordcount: Path, batch: int) -> None:
     """Spark plans them afresh, and reads what the source's log lists behind the batch that it goes back to."""
 
-    def kept_at() -> set[bool | None]:
-        found = of_spark(wordcount, "--at", f"query/0={batch}")
+    def kept_at(exit: int = 0) -> set[bool | None]:
+        found = of_spark(wordcount, "--at", f"query/0={batch}", exit=exit)
         assert {row["evidence"][0]["holds"] for row in found["guarantees"]} == {found["again"][0]["kept"]}
         return {row["kept"] for row in found["again"]}
 
@@ -140,7 +140,7 @@ def test_input_of_batches_that_are_done_again_is_not_said_to_be_kept(wordcount: 
     (wordcount / "in" / f"minute-{batch}.json").unlink()
     assert kept_at() == {True}
     (wordcount / "in" / f"minute-{batch + 1}.json").unlink()
-    assert kept_at() == {False}
+    assert kept_at(exit=3) == {False}
     log = wordcount / "ck" / "sources" / "0" / f"{batch + 1}"
     log.write_bytes(log.read_bytes()[:40])
     found = of_spark(wordcount, "--at", f"query/0={batch}", exit=3)
