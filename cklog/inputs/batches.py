@@ -80,10 +80,11 @@ class LogListing:
 
 
 class LoggedFile(NamedTuple):
-    """A file that a source's or sink's log names, its batch if the line says one, and the offset of the line."""
+    """A file that a source's or sink's log names, its batch and size if the line says them, and the line's offset."""
 
     path: str
     batch: int | None
+    size: int | None
     offset: int
 
 

@@ -206,8 +206,8 @@ class OffersBatches(Parser, Protocol):
     def bare_sinks(self) -> tuple[str, ...]:
         """Return the folders beside the checkpoint that look written to by a file sink, but have no log, sorted."""
 
-    def sink_files(self, folder: str) -> SinkFiles:
-        """Return what lies in the folder of a file sink, held against its log."""
+    def sink_files(self, folder: str, log: FileLog) -> SinkFiles:
+        """Compare what lies in the folder of a file sink with its log, as `sink_log` returned it."""
 
     def files_below(self, folder: str) -> tuple[str, ...]:
         """Return every file in a folder of the checkpoint, whatever it is, sorted."""

@@ -1,20 +1,49 @@
-"""What lies in the folder of a file sink, held against the log that says which files are results."""
+"""What lies in the folder of a file sink, compared with the log that says which files are results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SinkFiles:
-    """`listed` are files by the batch whose log lists them, `unlisted` lie there and are in no log that can be read.
+class LostResult(NamedTuple):
+    """A file that a sink's log lists and that is gone, or has another size than the log says.
 
-    Paths are relative to PATH. A compacted log lists all before under its own batch. `newest` is the newest batch of
-    the log, -1 for none; `lacking` are batches below it whose log is gone or cannot be read.
+    Attributes
+    ----------
+    path : relative to PATH
+    size : in bytes, None: the file is gone
+    logged : the size in the log, None: the log does not say
+    batch : the first batch whose own entry lists it, None: only a compacted entry does
+    """
+
+    path: str
+    size: int | None
+    logged: int | None
+    batch: int | None
+
+
+class SinkFiles(NamedTuple):
+    """Files of a sink's folder by its log; paths are relative to PATH.
+
+    Attributes
+    ----------
+    listed : files that are there, by the batch whose entry lists them; a compacted entry lists all before, too
+    unlisted : files that are there and in no entry that can be read
+    lost : what the log lists and the folder lacks, sorted by path
+    newest : the newest batch of the log, -1 for none
+    lacking : batches below it whose entry is gone or cannot be read
+    unseen : a part of the folder that could not be listed, so that `lost` is not known; "" if all was listed
     """
 
     listed: Mapping[int, tuple[str, ...]]
     unlisted: tuple[str, ...]
+    lost: tuple[LostResult, ...]
     newest: int
     lacking: tuple[int, ...]
+    unseen: str
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the log lists files and none is there, nor any other: it may be a copy without results."""
+        return bool(self.lost) and not self.unlisted and not any(self.listed.values())

@@ -44,6 +44,7 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "unchecked-input": ("file", "the files outside PATH exist", "--map OLD=NEW"),
     "files-outside": ("file", "the files outside PATH exist", "--map OLD=NEW"),
     "pending-unchecked": ("sink", "the files pending for a sink exist", "--map OLD=NEW"),
+    "unchecked-results": ("sink", "the result files that the sink's log lists exist", None),
     "unchecked-sink": ("sink", "the sink has no output of the batch in flight", None),
 }
 """What a finding that something was not looked at means for a restart, and the option that helps."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from cklog.inputs.batches import FileLog
-from cklog.inputs.sink_files import SinkFiles
+from cklog.inputs.sink_files import LostResult, SinkFiles
 from cklog.parsers.spark.metadata_log import list_log, read_file_log
 from cklog.storage import FileEntry, Root
 
@@ -46,19 +46,47 @@ def _looks_written(names: set[str]) -> bool:
     return parts and not any(name.startswith(("_", ".hoodie/")) for name in names)
 
 
-def sink_files(root: Root, entries: list[FileEntry], folder: str) -> SinkFiles:
-    """List the files of a sink's folder, by the batches whose log lists them."""
-    log = read_sink_log(root, entries, folder)
-    here = {posixpath.basename(e.path): e.path for e in entries if _is_result(e.path, folder)}
+def sink_files(root: Root, entries: Iterable[FileEntry], folder: str, log: FileLog) -> SinkFiles:
+    """List the files of a sink's folder, and compare them with its log."""
+    unread = {*root.refused(), *root.unfollowed()}
+    found = [entry for entry in entries if _is_result(entry.path, folder)]
+    here = {posixpath.basename(entry.path): entry for entry in found}  # each has a random name
     listed: dict[int, tuple[str, ...]] = {}
-    for number, found in log.reads.items():
-        names = (posixpath.basename(unquote(line.path)) for line in found.value or ())
-        listed[number] = tuple(sorted(here[name] for name in names if name in here))
+    lost: dict[str, LostResult] = {}
+    names: set[str] = set()
+    for number, read in sorted(log.reads.items()):
+        there = []
+        for line in read.value or ():
+            path = unquote(line.path)
+            name = posixpath.basename(path)
+            names.add(name)
+            if name in here:
+                there.append(here[name].path)
+            size = here[name].size if name in here else None
+            same = size is not None and (line.size in (None, size) or here[name].path in unread)
+            if not same and (name not in lost or lost[name].batch is None):
+                place = here[name].path if name in here else _place_in(path, folder)
+                batch = None if number in log.listing.compacts else number
+                lost[name] = LostResult(place, size, line.size, batch)
+        listed[number] = tuple(sorted(there))
     known = set().union(*listed.values())
-    whole = {number for number, found in log.reads.items() if found.flaw is None}
+    whole = {number for number, read in log.reads.items() if read.flaw is None}
     first = log.listing.base if log.listing.compacts else 0
-    lacking = tuple(n for n in range(first, log.listing.newest) if n not in whole)
-    return SinkFiles(listed, tuple(sorted(set(here.values()) - known)), log.listing.newest, lacking)
+    hidden = (p for p in unread if (p == folder or _is_result(p, folder)) and posixpath.basename(p) not in names)
+    return SinkFiles(
+        listed=listed,
+        unlisted=tuple(sorted({entry.path for entry in found} - known)),
+        lost=tuple(sorted(lost.values(), key=lambda file: file.path)),
+        newest=log.listing.newest,
+        lacking=tuple(n for n in range(first, log.listing.newest) if n not in whole),
+        unseen=min(hidden, default=""),
+    )
+
+
+def _place_in(stored: str, folder: str) -> str:
+    """Return where a file of a sink's folder would lie below PATH, by its stored path."""
+    _, found, inside = stored.rpartition(f"/{folder}/")
+    return f"{folder}/{inside if found else posixpath.basename(stored)}"
 
 
 def _is_result(path: str, folder: str) -> bool:

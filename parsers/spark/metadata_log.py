@@ -331,7 +331,7 @@ def _logged_file(line: Line, numbers: Iterable[str]) -> LoggedFile:
     for name in numbers:
         if _integer_member(value, name) is None:
             raise Damaged("torn-batch-file", line.offset, f"no {name} on the line")
-    return LoggedFile(value["path"], _integer_member(value, "batchId"), line.offset)
+    return LoggedFile(value["path"], _integer_member(value, "batchId"), _integer_member(value, "size"), line.offset)
 
 
 def read_file_log(

@@ -199,9 +199,9 @@ class SparkCheckpoint(Format):
         """Return the folders beside the checkpoint that look written to by a file sink, but have no log, sorted."""
         return find_bare_sinks(self._entries, self._prefix)
 
-    def sink_files(self, folder: str) -> SinkFiles:
-        """List what lies in the file sink's folder, against its log."""
-        return sink_files(self._root, self._entries, folder)
+    def sink_files(self, folder: str, log: FileLog) -> SinkFiles:
+        """Compare what lies in a file sink's folder with its log."""
+        return sink_files(self._root, self._entries, folder, log)
 
     def files_below(self, folder: str) -> tuple[str, ...]:
         """Return every file in a folder of the checkpoint, whatever it is, sorted."""

@@ -43,6 +43,7 @@ _EFFECTS: Mapping[str, Effect] = {
     "missing-batch-file": "data-duplicated",
     "missing-input-file": "data-lost",
     "missing-metadata": "data-duplicated",
+    "missing-result-file": "data-lost",
     "offset-went-back": "data-lost",
     "sink-log-ahead": "data-lost",
     "sink-log-behind": "data-lost",

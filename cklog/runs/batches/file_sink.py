@@ -12,13 +12,16 @@ from typing import NamedTuple
 
 from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
+from cklog.inputs.sink_files import LostResult, SinkFiles
 from cklog.model.findings import Finding
+from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.batches.connectors import log_facts
 from cklog.runs.batches.facts import Fact, file_finding
 from cklog.runs.batches.offsets import SourceRange
 from cklog.runs.batches.targets import can_plan_afresh, has_state_ids, names_states
 
 _SINK_LOG = "_spark_metadata"
+_EXAMPLES = 3
 _NO_STATE_IDS = (
     "With state checkpoint format 2 a commit needs the state ids that its tasks wrote. A sink that skips a batch runs "
     "no task, so the commit has no ids."
@@ -31,6 +34,7 @@ class JudgedSink(NamedTuple):
     Attributes
     ----------
     folder : None if no single one is known
+    files : what lies in it, None without a folder
     newest : the newest batch in its log, once `remove` is gone; -1 for none
     facts : what is wrong with the log
     remove : files of the log that a restart, on a copy, must not find
@@ -38,6 +42,7 @@ class JudgedSink(NamedTuple):
     """
 
     folder: str | None
+    files: SinkFiles | None
     newest: int
     facts: list[Fact]
     remove: tuple[str, ...] = ()
@@ -55,28 +60,30 @@ def judge_sink(
     sinks = parser.sinks()
     with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
     if len(sinks) == 1:
-        log = parser.sink_log(sinks[0])
+        log = parser.sink_log(sinks[0], everything=goes_back)
+        files = parser.sink_files(sinks[0], log)
+        gone = [*_lost_results(sinks[0], files, logs.committed if goes_back else None)] if is_today else []
         if goes_back:
-            return _sink_that_goes_back(sinks[0], log.listing, logs.committed)
+            return _sink_that_goes_back(sinks[0], files, log.listing, logs.committed, gone)
         removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
         afresh = can_plan_afresh(logs)  # then the sink would skip what the batch reads now
         lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh) and removed else None
-        facts = [*_judge_sink_log(log, logs, with_ids, removed, lost)]
+        facts = [*_judge_sink_log(log, logs, with_ids, removed, lost), *gone]
         if afresh and removed:
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
             facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost)))
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
         goes = removed if lost is None and (afresh or any(fact.stops for fact in facts)) else ()
-        return JudgedSink(sinks[0], log.listing.newest, facts, goes, stuck=afresh and lost is not None)
+        return JudgedSink(sinks[0], files, log.listing.newest, facts, goes, stuck=afresh and lost is not None)
     unseen = [Fact(_unseen_sink(logs, sinks))] if with_ids and logs.planned > logs.committed and not goes_back else []
     if sinks or logs.committed < 0:
-        return JudgedSink(None, -1, unseen)
+        return JudgedSink(None, None, -1, unseen)
     bare = parser.bare_sinks()
     if bare:
         read_from = _folders_read(parser, sources)
         bare = tuple(folder for folder in bare if folder not in read_from)
-    return JudgedSink(None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
+    return JudgedSink(None, None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
 
 
 def _folders_read(parser: OffersBatches, sources: Iterable[SourceRange]) -> set[str]:
@@ -108,17 +115,19 @@ def _lost_without(parser: OffersBatches, folder: str, removed: tuple[str, ...]) 
     return next((n for n in range(base, first) if n not in whole), None)
 
 
-def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> JudgedSink:
+def _sink_that_goes_back(
+    folder: str, files: SinkFiles, listing: LogListing, batch: int, facts: list[Fact]
+) -> JudgedSink:
     """Say which files a sink's log loses when the query goes back to `batch`, if it can do without them.
 
-    A compact file holds all batches before: what is left must be whole without it.
+    A compact file holds all batches before: what is left must be whole without it. `facts` are about its results.
     """
     kept = [number for number in listing.files if number <= batch]
     base = max((number for number in listing.compacts if number <= batch), default=0)
     gone = sorted(set(range(base, batch + 1)) - set(kept))
     remove = _entries_after(listing, batch)
     if not remove or not gone:
-        return JudgedSink(folder, max(kept, default=-1), [], remove)
+        return JudgedSink(folder, files, max(kept, default=-1), facts, remove)
     message = (
         f"The batches after {batch} cannot be removed from {listing.folder}: {listing.folder}/{gone[0]} is missing, "
         f"and only a later file lists its results. The sink would skip every batch up to {listing.newest} and lose "
@@ -127,7 +136,40 @@ def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> Judged
         "stay in the old folder."
     )
     fact = Fact(file_finding("sink-log-ahead", "error", f"{listing.folder}/{listing.newest}", message))
-    return JudgedSink(folder, listing.newest, [fact], stuck=True)
+    return JudgedSink(folder, files, listing.newest, [fact, *facts], stuck=True)
+
+
+def _lost_results(folder: str, files: SinkFiles, back_to: int | None) -> Iterable[Fact]:
+    """Report result files that the sink's log lists and that are gone or cut, of batches up to `back_to` if given."""
+    if files.unseen:
+        message = f"{files.unseen} could not be listed: cklog did not check that all results of {folder} are there."
+        yield Fact(file_finding("unchecked-results", "warning", folder, message))
+        return
+    if files.is_bare:
+        message = (
+            f"None of the {len(files.lost)} result files that the log of {folder} lists lies there: this is a copy "
+            "without results, or all of them are gone."
+        )
+        yield Fact(file_finding("unchecked-results", "warning", folder, message))
+        return
+    lost = [file for file in files.lost if back_to is None or (file.batch is not None and file.batch <= back_to)]
+    if not lost:
+        return
+    count, first = len(lost), min((file.batch for file in lost if file.batch is not None), default=None)
+    again = ""
+    if first is not None and first > 0:
+        again = f", or see whether the query can go back: cklog recovery-line --at query/0={first - 1}"
+    message = (
+        f"{many(count, 'result file')} of {folder} {agreeing(count, 'are')} gone or cut: "
+        f"{first_few([_with_sizes(file) for file in lost], _EXAMPLES)}. Readers of the sink's log fail or miss their "
+        f"rows, and a restart does not write them again. Put them back from a backup{again}. If they were removed on "
+        "purpose, restart without them."
+    )
+    yield Fact(file_finding("missing-result-file", "error", folder, message))
+
+
+def _with_sizes(file: LostResult) -> str:
+    return file.path if file.size is None else f"{file.path} ({file.size} of {file.logged} bytes)"
 
 
 def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:

@@ -15,7 +15,7 @@ from cklog.impact.sinks.guarantees import all_hold, guarantee_of
 from cklog.impact.sinks.model import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
 from cklog.impact.sinks.sources import BoundLogs, offset_of
 from cklog.inputs.offers import OffersBatches
-from cklog.inputs.sink_files import SinkFiles
+from cklog.inputs.sink_files import LostResult, SinkFiles
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.batches.offsets import SourceRange, start_of
@@ -38,8 +38,7 @@ def batch_impact(
     ----------
     plan : as the question asks for it; with `question.at`, of going back to that batch
     """
-    files = parser.sink_files(plan.sink) if plan.sink is not None else None
-    top = _top(plan)
+    files, top = plan.sink_files, _top(plan)
     result = SinkImpact(
         system="spark",
         line=({"operator": "query", "subtask": 0, "checkpoint": None if plan.uncounted else plan.committed},),
@@ -95,6 +94,8 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
         yield _batches(plan, "", "may-be-doubled", batch, batch + 1, "planned-afresh")
     if files is not None:
         yield from _unread(plan, files, top if now else max(top, files.newest))
+        if now:
+            yield from _lost_results(plan, _lost(plan, files, top), "may-be-missing" if files.is_bare else "missing")
     for source in plan.sources:
         if source.missing:
             batch = top if planned is None else planned
@@ -154,6 +155,25 @@ def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInter
         yield _batches(plan, "", "missing", top + 1, files.newest + 1, "sink-skips-new")
 
 
+def _lost(plan: BatchPlan, files: SinkFiles, top: int) -> list[LostResult]:
+    """Return the listed files that are gone or cut, but those of batches that the query does again."""
+    last = plan.committed if _goes_back(plan, top) else files.newest
+    return [file for file in files.lost if (files.newest if file.batch is None else file.batch) <= last]
+
+
+def _lost_results(plan: BatchPlan, lost: Iterable[LostResult], fate: ResultFate) -> Iterable[OutputInterval]:
+    """What every reader lacks: files that the log lists and that are gone, by the batch that wrote them."""
+    by_batch: dict[int | None, list[str]] = {}
+    for file in lost:
+        by_batch.setdefault(file.batch, []).append(file.path)
+    for batch, paths in sorted(by_batch.items(), key=lambda item: -1 if item[0] is None else item[0]):
+        if batch is None:
+            some = _batches(plan, "", fate, 0, 0, "result-file-gone", tuple(paths))
+            yield replace(some, to=None, most=plan.committed + 1, count=None)
+        else:
+            yield _batches(plan, "", fate, batch, batch + 1, "result-file-gone", tuple(paths))
+
+
 def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundLogs | None) -> Iterable[SinkGuarantee]:
     sink, back = plan.sink or UNNAMED, _goes_back(plan, top)
     base = [_input(plan, logs, back), _state(plan)]
@@ -163,13 +183,17 @@ def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundL
         yield guarantee_of(sink, BY_BATCH, [*base, GuaranteeEvidence("output", drops, "drops-batch-numbers")])
         return
     whole = not files.lacking and plan.committed <= files.newest <= top
+    lost = tuple(file.path for file in _lost(plan, files, top))
+    gone = [GuaranteeEvidence("state", None if files.is_bare else False, "results-gone", lost)] if lost else []
     untrimmed = [GuaranteeEvidence("output", False, "log-not-trimmed")] if back else []
-    log = GuaranteeEvidence("output", whole, "log-of-results" if whole else "broken-log-of-results")
+    log = GuaranteeEvidence("output", True, "log-of-results")
+    if not whole:  # its readers miss results
+        log = GuaranteeEvidence("state", False, "broken-log-of-results")
     unread = GuaranteeEvidence(
         "output", not files.unlisted, "unlisted-files" if files.unlisted else "no-left-files", files.unlisted
     )
-    yield guarantee_of(sink, OF_LOG, [*base, *(untrimmed or [log])])
-    yield guarantee_of(sink, OF_FILES, [*base, *(untrimmed or [unread])])
+    yield guarantee_of(sink, OF_LOG, [*base, *gone, *(untrimmed or [log])])
+    yield guarantee_of(sink, OF_FILES, [*base, *gone, *(untrimmed or [unread])])
 
 
 def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> GuaranteeEvidence:

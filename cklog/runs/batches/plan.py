@@ -15,6 +15,7 @@ import pyarrow as pa
 from cklog.inputs.batches import Batch, MetadataLogs, spark_version
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import ChainName, PiecesRead
+from cklog.inputs.sink_files import SinkFiles
 from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach
@@ -51,10 +52,11 @@ class BatchPlan(NamedTuple):
     """The recovery plan. `committed` is the line: the last batch that is done, -1 for none.
 
     `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
-    file sink, None if none was found; `sink_has_planned` whether its log already lists the batch in flight.
+    file sink, None if none was found; `sink_files` is what lies in it; `sink_has_planned` whether its log already lists
+    the batch in flight.
     `lost_plans` are batches in flight whose plans are gone: they are planned afresh, perhaps with another range.
-    `fails`: a restart of the query stops with an error, as the files are now; `skips`: it goes on, without batches that
-    nothing says are done.
+    `fails`: a restart of the query stops with an error, as the files are now; `skips`: it goes on, without batches
+    that nothing says are done.
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
     state stores; `unjudged` why nothing can be said of the state, or of a log, "" if all was judged; `remove` the files
@@ -96,6 +98,7 @@ class BatchPlan(NamedTuple):
     version: str = ""
     hidden_log: str = ""
     uncounted: bool = False
+    sink_files: SinkFiles | None = None
 
     @property
     def starts_over(self) -> bool:
@@ -207,6 +210,7 @@ def plan_of(
         sink_has_planned=has,
         fails=fails,
         restart=restart.sentences(),
+        sink_files=sink.files,
         notes=(*state_notes(state, judged), *_plan_notes(sink.folder is not None or tables, as_of, logs)),
         findings=sorted_findings(facts),
         inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),

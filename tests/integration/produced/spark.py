@@ -143,6 +143,16 @@ def _(folder: Path) -> Asked:
     return wordcount(folder, written={"out/_spark_metadata/6": b"v1"})
 
 
+@produces("missing-result-file", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("out/part-00000-67f5eb1c-0baa-4604-b1b8-82f7b080c748-c000.json",))
+
+
+@produces("unchecked-results", exit=0)
+def _(folder: Path) -> Asked:
+    return "recovery-line", sample("spark-chain/clean", folder)
+
+
 @produces("unchecked-sink", exit=0)
 def _(folder: Path) -> Asked:
     files = dict(by_ids().files)

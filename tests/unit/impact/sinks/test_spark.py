@@ -161,6 +161,22 @@ def test_a_lost_sink_log_loses_results(wordcount: Path) -> None:
     assert ("out", "of the log", "missing", 5, 6, "sink-log-lost") in fates(found)
 
 
+def test_a_result_that_is_gone_is_missing_for_every_reader(wordcount: Path) -> None:
+    name = "out/part-00000-67f5eb1c-0baa-4604-b1b8-82f7b080c748-c000.json"
+    (wordcount / name).unlink()
+    found = of_spark(wordcount, exit=3)
+    assert ("out", "", "missing", 3, 4, "result-file-gone") in fates(found)
+    assert [row["names"] for row in found["intervals"] if row["why"] == "result-file-gone"] == [[name]]
+    assert kept(found) == {"out of the log": "at-most-once", "out of all files": "at-most-once"}
+
+
+def test_of_a_copy_without_results_nothing_is_known(wordcount: Path) -> None:
+    for path in (wordcount / "out").glob("part-*"):
+        path.unlink()
+    found = of_spark(wordcount)
+    assert {row[2] for row in fates(found) if row[5] == "result-file-gone"} == {"may-be-missing"}
+
+
 def test_state_that_cannot_be_loaded_does_several_batches_again(wordcount: Path) -> None:
     for delta in (wordcount / "ck" / "state").glob("*/*/6.delta"):
         delta.unlink()

@@ -1,11 +1,15 @@
-"""The log of a file sink: a hole in it stops the query where the log is compacted, and not before."""
+"""The log of a file sink: a hole in it stops the query where the log is compacted, and not before.
+
+What the log lists has to be there: a restart does not write it again.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from cklog.model.findings import Finding
 from cklog.runs.batches.plan import BatchPlan
-from tests.builders.spark import Memory
+from tests.builders.spark import Memory, sample
 from tests.reading.spark import said
 
 HEAD = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}\n'
@@ -20,6 +24,7 @@ def written(committed: int, entries: list[str], more: dict[str, bytes] | None = 
         files[f"ck/commits/{n}"] = b'v1\n{"nextBatchWatermarkMs":0}'
         files[f"ck/sources/0/{n}"] = b'v1\n{"path":"file:///data/in/part-%d","timestamp":1,"batchId":%d}' % (n, n)
     files |= {f"out/_spark_metadata/{name}": ENTRY % name.encode() for name in entries}
+    files |= {f"out/part-{name}": b"1" for name in entries}
     return Memory("memory", (), files, "file:///data").plan()
 
 
@@ -52,3 +57,53 @@ def test_a_hole_stops_the_query_at_the_next_compaction(
 def test_a_folder_that_the_query_has_read_is_not_its_sink() -> None:
     assert said(written(5, [], {"in/part-0": b"{}"})) == []
     assert said(written(5, [], {"other/part-0": b"{}"})) == [("error", "sink-log-behind", "other/_spark_metadata")]
+
+
+RESULTS = "out/part-00000-{}-c000.json"
+OF_BATCH_3 = RESULTS.format("67f5eb1c-0baa-4604-b1b8-82f7b080c748")
+
+
+def lost(*changes: tuple[str, bytes | None], at: int | None = None) -> list[Finding]:
+    """The word count with result files changed, or gone for None: findings about them."""
+    root = sample()
+    for path, data in changes:
+        if data is None:
+            del root.files[path]
+        else:
+            root.files[path] = data
+    return [finding for finding in root.plan(at=at).findings if "result" in finding.id]
+
+
+def test_a_result_that_is_gone_is_missed() -> None:
+    [finding] = lost((OF_BATCH_3, None))
+    assert (finding.id, finding.severity, finding.effect) == ("missing-result-file", "error", "data-lost")
+    assert f"1 result file of out is gone or cut: {OF_BATCH_3}." in finding.message
+    assert "--at query/0=2" in finding.message, "batch 3 wrote it"
+
+
+def test_a_result_that_was_cut_is_missed() -> None:
+    size = len(sample().files[OF_BATCH_3])
+    [finding] = lost((OF_BATCH_3, sample().files[OF_BATCH_3][:-1]))
+    assert f"{OF_BATCH_3} ({size - 1} of {size} bytes)" in finding.message
+
+
+@pytest.mark.parametrize(("at", "count"), [(2, 0), (3, 1)])
+def test_going_back_writes_results_again(at: int, count: int) -> None:
+    assert len(lost((OF_BATCH_3, None), at=at)) == count
+
+
+def test_a_copy_without_any_result_is_not_called_damaged() -> None:
+    root = sample()
+    for path in [path for path in root.files if path.startswith("out/part-")]:
+        del root.files[path]
+    [finding] = [finding for finding in root.plan().findings if "result" in finding.id]
+    assert (finding.id, finding.severity) == ("unchecked-results", "warning")
+
+
+def test_a_compacted_entry_does_not_say_which_batch_wrote_a_result() -> None:
+    line = b'{"path":"file:///out/part-%d","size":1,"action":"add"}\n'
+    whole = b"v1\n" + b"".join(line % n for n in range(10))
+    found = written(10, ["10"], {"out/_spark_metadata/9.compact": whole, "out/part-3": b"1"})
+    [finding] = [finding for finding in found.findings if finding.id == "missing-result-file"]
+    assert "9 result files of out are gone or cut" in finding.message
+    assert "--at" not in finding.message
