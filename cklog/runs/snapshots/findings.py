@@ -6,6 +6,7 @@ import os
 import posixpath
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
@@ -39,10 +40,8 @@ def snapshot_findings(
         if chosen[group.job] is None or _is_newer(j, chosen[group.job])
     }
     older = {j.folder.metadata for j in survey.judged if j.folder.path not in newer}
-    found = [
-        f.as_warning() if f.where and {place.path for place in f.where} <= older else f
-        for f in damage_findings(survey.damage)
-    ]
+    unnumbered = {j.folder.metadata for j in survey.judged if j.id is None and j.folder.path in newer}
+    found = [_of_age(f, older, unnumbered) for f in damage_findings(survey.damage)]
     found += survey.contents.findings() if survey.contents is not None else []
     found += [_lost_metadata(group) for group in groups if has_lost_metadata(group)]
     for j in survey.judged:
@@ -61,6 +60,16 @@ def snapshot_findings(
         if j.disputed:
             found.append(_misnumbered(j, [chosen[group.job] for group in groups if j in group.snapshots]))
     return found
+
+
+def _of_age(damage: Finding, older: Collection[str | None], unnumbered: Collection[str | None]) -> Finding:
+    """Return a finding about metadata by what its snapshots are: older than what is restored, or without a number."""
+    files = {place.path for place in damage.where}
+    if files and files <= set(older):
+        return damage.as_warning()
+    if files & set(unnumbered) and damage.severity == "error":
+        return replace(damage, message=f"{damage.message}. Its number cannot be read, so it may be the newest")
+    return damage
 
 
 def _misnumbered(j: JudgedSnapshot, chosen: Sequence[JudgedSnapshot | None]) -> Finding:
@@ -90,7 +99,7 @@ def _is_newer(one: JudgedSnapshot, other: JudgedSnapshot | None) -> bool:
     if other is None or other.id is None:
         return True
     number = one.folder.number if one.id is None else one.id
-    return number is not None and number > other.id
+    return number is None or number > other.id  # without a number it may be the newest
 
 
 def _place(j: JudgedSnapshot) -> tuple[Where, ...]:

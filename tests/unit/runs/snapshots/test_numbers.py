@@ -145,6 +145,18 @@ def test_no_flipped_bit_of_a_savepoints_number_makes_it_the_newest(tmp_path: Pat
         flip_in(tmp_path / SAVED / "_metadata", bit)
 
 
+@pytest.mark.parametrize("saved", [4, 10])
+def test_a_savepoint_that_cannot_be_read_may_be_the_newest(tmp_path: Path, saved: int) -> None:
+    reading_job(tmp_path, saved)
+    metadata = tmp_path / SAVED / "_metadata"
+    metadata.write_bytes(metadata.read_bytes()[:-5])
+    answer = asked("recovery-line", tmp_path, root=tmp_path)
+    assert (answer["exit"], restored(answer)) == (3, {OLD: uri(OLD, "chk-9")})
+    [found] = [finding for finding in answer["findings"] if finding["id"] == "corrupt-metadata"]
+    assert found["severity"] == "error"
+    assert found["message"].endswith("Its number cannot be read, so it may be the newest")
+
+
 @pytest.mark.parametrize("bit", [60, 59, 30])
 def test_a_savepoint_with_a_larger_number_ends_no_restart(tmp_path: Path, bit: int) -> None:
     """Of two savepoints alone, neither is believed where they disagree."""
