@@ -19,7 +19,7 @@ BAD: tuple[Verdict, ...] = ("wrong", "repair failed")
 
 @dataclass(frozen=True)
 class Answer:
-    """What `cklog recovery-line PATH --json` said."""
+    """What `cklog recovery-line PATH --json` said; `twice`: an error says that a sink may get results twice."""
 
     code: int
     action: str
@@ -32,6 +32,7 @@ class Answer:
     sources: tuple[tuple[Any, Any], ...] = ()
     options: frozenset[str] = frozenset()
     findings: tuple[str, ...] = ()
+    twice: bool = False
 
     @property
     def first(self) -> int | None:
@@ -60,6 +61,7 @@ def answer_of(code: int, text: str) -> Answer:
             sources=tuple((row["offset"], row.get("replay_to")) for row in result.get("sources") or ()),
             options=frozenset(row["option"] for row in run.get("unchecked", ()) if row["option"]),
             findings=tuple(f"{found['severity']} {found['id']} {found['subject']}" for found in envelope["findings"]),
+            twice=any(found["severity"] == "error" and "twice" in found["message"] for found in envelope["findings"]),
         )
     except (ValueError, KeyError, TypeError):
         return Answer(code=code, action="none")
@@ -134,7 +136,7 @@ def _disproved(answer: Answer, outcome: Outcome, repaired: bool = False) -> list
         wrong += _elsewhere(answer, outcome)
     if outcome.missing and not answer.lost and not answer.effects & {"data-lost"}:
         wrong.append(f"{outcome.missing} results are missing")
-    if outcome.extra and not answer.doubled and not answer.effects & {"data-duplicated"}:
+    if outcome.extra and not (answer.doubled or answer.twice or "data-duplicated" in answer.effects):
         wrong.append(f"{outcome.extra} results are extra")
     return wrong
 

@@ -51,6 +51,7 @@ def test_what_is_announced_is_not_wrong() -> None:
     assert verdict(replace(RESTART, effects=frozenset({"data-lost"})), replace(AS_SAID, extra=1)) == "wrong"
     assert verdict(replace(RESTART, doubled=4), replace(AS_SAID, extra=1)) == "agreed"
     assert verdict(replace(RESTART, lost=None), replace(AS_SAID, missing=1)) == "wrong"
+    assert verdict(replace(REPAIR, twice=True), FAILED, replace(BACK, extra=1)) == "agreed"
 
 
 @pytest.mark.parametrize("outcome", [FAILED, replace(BACK, first=9), replace(BACK, missing=1), replace(BACK, extra=1)])
