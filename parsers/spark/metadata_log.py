@@ -255,6 +255,8 @@ def decode_source_files(data: bytes) -> tuple[LoggedFile, ...]:
 
 def decode_initial(data: bytes) -> Any:
     """Decode what a source without a file log stores in `sources/I/0`; None if only the source knows its form."""
+    if not data.strip(b"\0"):
+        raise Damaged("torn-batch-file", 0, "it has no bytes but zeros")
     lines = _cut_lines(data.removeprefix(b"\0"))
     if _VERSION.fullmatch(lines[0].text.strip()) is None:
         return None

@@ -147,10 +147,11 @@ def _with_files(parser: OffersBatches, log: FileLog, source: SourceRange) -> Sou
     last = first if end is None else end
     known = source.start_known and source.end_known and (end is not None or source.end is None)
     newest = max([log.listing.newest, *log.listing.orphans])
+    ahead = source.start_known and _lists_all(log, last, newest)  # where the end is not known, all since the start
     return source._replace(
         files=tuple(_files_between(parser, log, first, last)) if source.start_known else (),
         listed=known and _lists_all(log, first, last),
-        ahead=tuple(_files_between(parser, log, last, newest)) if known and _lists_all(log, last, newest) else None,
+        ahead=tuple(_files_between(parser, log, last, newest)) if ahead else None,
     )
 
 

@@ -7,7 +7,7 @@ holds now; a log that lost files it does not notice until it compacts the log, b
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
@@ -50,12 +50,22 @@ class JudgedSink(NamedTuple):
 
 
 def judge_sink(
-    parser: OffersBatches, logs: MetadataLogs, sources: Iterable[SourceRange], goes_back: bool, is_today: bool
+    parser: OffersBatches,
+    logs: MetadataLogs,
+    sources: Iterable[SourceRange],
+    lacking: Callable[[int], str],
+    *,
+    goes_back: bool,
+    is_today: bool,
 ) -> JudgedSink:
     """Find the folder of the file sink and judge its log against plans and commits.
 
-    `sources` are read by the query, so that their folders are no sinks; `goes_back`: later batches than those in `logs`
-    are removed, of the sink's log too; `is_today`: nothing later was left out of the question.
+    Parameters
+    ----------
+    sources : read by the query, so that their folders are no sinks
+    lacking : returns the first file that keeps a version of the state from being loaded, "" for none
+    goes_back : later batches than those in `logs` are removed, of the sink's log too
+    is_today : nothing later was left out of the question
     """
     sinks = parser.sinks()
     with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
@@ -67,8 +77,10 @@ def judge_sink(
             return _sink_that_goes_back(sinks[0], files, log.listing, logs.committed, gone)
         removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
         afresh = can_plan_afresh(logs)  # then the sink would skip what the batch reads now
-        lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh) and removed else None
-        facts = [*_judge_sink_log(log, logs, with_ids, removed, lost), *gone]
+        skips = log.listing.newest == logs.planned > logs.committed and not afresh
+        lacks = lacking(logs.planned + 1) if skips and not with_ids else ""
+        lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh or lacks) and removed else None
+        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost), *gone]
         if afresh and removed:
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
             facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost)))
@@ -196,12 +208,16 @@ def _lost_log(folder: str) -> Finding:
 
 
 def _judge_sink_log(
-    log: FileLog, logs: MetadataLogs, with_ids: bool, removed: tuple[str, ...], lost: int | None
+    log: FileLog, logs: MetadataLogs, with_ids: bool, lacks: str, removed: tuple[str, ...], lost: int | None
 ) -> Iterable[Fact]:
     """Judge the files of a sink's log, and where it ends against the newest commit.
 
-    `with_ids`: commits name the states that batches leave; `removed` are the files for the batch that a restart runs
-    and later ones, without which batch `lost` would be listed no more.
+    Parameters
+    ----------
+    with_ids : commits name the states that batches leave
+    lacks : the first file that is missing of the state after the batch in flight, which the sink has; "" for none
+    removed : the files for the batch that a restart runs and later ones
+    lost : the batch that would be listed no more without them, None for none
     """
     newest, path, committed = log.listing.newest, log.listing.folder, logs.committed
     following = max(newest, committed) + 1  # the batch that the sink writes next
@@ -222,9 +238,14 @@ def _judge_sink_log(
         yield Fact(file_finding("sink-log-behind", "error", path, message), stops=compacts == following)
     elif newest > committed:
         place = f"{path}/{newest}"
-        if with_ids and newest == logs.planned:
+        if (with_ids or lacks) and newest == logs.planned:
+            why = (
+                f"{_NO_STATE_IDS} Every restart fails (CheckpointInfo length: 0)."
+                if with_ids
+                else _no_state(newest, lacks)
+            )
             mends = removed if lost is None else ()
-            yield Fact(_never_committed(path, logs, removed, lost), stops=True, remove=mends)
+            yield Fact(_never_committed(path, logs, why, removed, lost), stops=True, remove=mends)
         else:
             ahead = _log_ahead(place, newest, logs.planned, committed)
             yield Fact(ahead, stops=with_ids and newest > logs.planned)
@@ -245,8 +266,16 @@ _INTERVAL = 10
 """Of a log of files one in so many is compacted, if no setting says otherwise."""
 
 
-def _never_committed(folder: str, logs: MetadataLogs, entries: tuple[str, ...], lost: int | None) -> Finding:
-    """Report the batch in flight, which the sink has in `entries` and which can never be committed.
+def _no_state(batch: int, lacks: str) -> str:
+    """Say why a restart fails after a batch that the sink skips, for nobody writes its state; read off Spark 4.3."""
+    return (
+        f"The sink skips batch {batch}, so a restart does not write the state after it, and {lacks} is missing or "
+        f"damaged: batch {batch + 1} fails."
+    )
+
+
+def _never_committed(folder: str, logs: MetadataLogs, why: str, entries: tuple[str, ...], lost: int | None) -> Finding:
+    """Report the batch in flight, which the sink has in `entries`, and `why` no restart can go on after it.
 
     Read off Spark 4.3: `assertion failed: CheckpointInfo length: 0`; with the sink's entry removed it restarts.
     """
@@ -260,10 +289,7 @@ def _never_committed(folder: str, logs: MetadataLogs, entries: tuple[str, ...], 
             f"Do not remove {entry}: the results of batch {lost} are listed nowhere else, because {folder}/{lost} is "
             "missing or damaged. Put the earlier files of the log back from a backup first."
         )
-    message = (
-        f"{entries[-1]} exists, but {logs.commit_log.folder}/{newest} is missing. {_NO_STATE_IDS} Every restart "
-        f"fails (CheckpointInfo length: 0). {repair}"
-    )
+    message = f"{entries[-1]} exists, but {logs.commit_log.folder}/{newest} is missing. {why} {repair}"
     return file_finding("sink-log-ahead", "error", entries[-1], message)
 
 

@@ -204,14 +204,21 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         note=_note(plan),
         read_again=sum(n for n in known if n is not None),
         reads_more=bool(plan.lost_plans) or plan.asynchronous or (plan.planned is not None and None in known),
-        lost=None if plan.fails or plan.skips else 0,
+        lost=None if plan.fails or plan.skips or plan.continuous else 0,
         doubled=None if _may_double(plan) else 0,
-        unchecked=(*unchecked, *((_OPERATORS,) if plan.stores and not plan.names_operators else ())),
+        unchecked=(
+            *unchecked,
+            *((_OPERATORS,) if plan.stores and not plan.names_operators else ()),
+            *((_EPOCHS,) if plan.continuous and plan.committed >= 0 else ()),
+        ),
     )
 
 
 _OPERATORS = Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
 """Before state checkpoint format 2 only operators whose folders are there are known."""
+
+_EPOCHS = Unchecked("sink", QUERY, "the sink has every row of the committed epochs: a foreach in Python may lack some")
+"""Spark 3.5 commits an epoch of the continuous trigger before a Python foreach has been given its rows."""
 
 
 def _may_double(plan: BatchPlan) -> bool:

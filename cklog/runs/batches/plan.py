@@ -28,6 +28,7 @@ from cklog.runs.batches.restart import Restart
 from cklog.runs.batches.state_line import (
     broken_facts,
     chain_note,
+    first_lacking,
     judge_state,
     other_state_facts,
     skipping_facts,
@@ -63,10 +64,10 @@ class BatchPlan(NamedTuple):
     below PATH that going back to `committed` removes, on a copy; `remove_folders` the folders among them that go whole;
     `removed_to` the newest batch that it removes, None if none; `state_bytes` what loading the state of `committed`
     reads, None if that is not known. `asynchronous`: progress is tracked asynchronously or by a continuous trigger, so
-    that batches after those that are here may have run. `begins`: the query was stopped in its first batch, so that
-    nothing is lost. `names_operators`: commits name every operator with state, as of state checkpoint format 2.
-    `plans_afresh`: the newest plan is damaged, and `remove` takes it out. `hidden_log`: the log of plans or of commits
-    that could not be listed, "" for none; `uncounted`: because of it nothing is known of any batch.
+    that batches after those that are here may have run; `continuous`: it is the latter. `begins`: the query was stopped
+    in its first batch, so that nothing is lost. `names_operators`: commits name every operator with state, as of state
+    checkpoint format 2. `plans_afresh`: the newest plan is damaged, and `remove` takes it out. `hidden_log`: the log of
+    plans or of commits that could not be listed, "" for none; `uncounted`: because of it nothing is known of any batch.
     `version`: what the files show of Spark's version, and by what, "" for nothing.
     """
 
@@ -99,6 +100,7 @@ class BatchPlan(NamedTuple):
     hidden_log: str = ""
     uncounted: bool = False
     sink_files: SinkFiles | None = None
+    continuous: bool = False
 
     @property
     def starts_over(self) -> bool:
@@ -163,7 +165,14 @@ def plan_of(
         logs, removed_to = back_to(logs, judged.batch), max(everything.planned, everything.committed)
     logs = without_repartition(logs)
     sources, source_facts = judge_sources(parser, logs, latest=as_of is None)
-    sink = judge_sink(parser, logs, sources, removed_to is not None, as_of is None)
+    sink = judge_sink(
+        parser,
+        logs,
+        sources,
+        lambda version: first_lacking(parser.state(logs, check_contents, needed=version)),
+        goes_back=removed_to is not None,
+        is_today=as_of is None,
+    )
     facts, lasting = seen(logs, facts), seen(logs, [*lasting, *judge(logs), *source_facts, *sink.facts])
     facts += lasting
     planned = logs.planned if logs.planned > logs.committed else None
@@ -224,6 +233,7 @@ def plan_of(
         state_bytes=judged.bytes,
         skips=any(fact.skips for fact in lasting),
         asynchronous=logs.asynchronous or logs.continuous,
+        continuous=logs.continuous,
         begins=not fails and removed_to is None and sink.newest <= 0 and _begins(parser, logs, state),
         names_operators=names_states(asked.logs),
         plans_afresh=can_plan_afresh(logs),

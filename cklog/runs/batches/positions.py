@@ -44,6 +44,10 @@ def _beginning_facts(parser: OffersBatches, logs: MetadataLogs, key: str, kind: 
     then = f"The restart fails. {_BACK}."
     yield from flaw_facts(read, "error", then, stops=True)
     yield from map(Fact, checksum_findings([read]))
+    known = kind == "kafka" or (kind == "rate" and not _counts_otherwise(logs, key))
+    if known and read.flaw is None and read.value is None:
+        message = f"{read.path} does not begin with a version, as what this source keeps does. {then}"
+        yield Fact(file_finding("torn-batch-file", "error", read.path, message, 0), stops=True)
 
 
 def _lost_beginning(logs: MetadataLogs, listing: LogListing, key: str, kind: SourceKind) -> Iterable[Fact]:

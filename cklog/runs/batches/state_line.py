@@ -204,6 +204,14 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
     return [Fact(file_finding("missing-batch-file", "error", path, message), stops=True)]
 
 
+def first_lacking(state: StoredState) -> str:
+    """Return the first file that a store lacks, or cannot use, to load version `needed`; "" if none is known to be."""
+    if state.unknown or not state.is_here:
+        return ""
+    broken = _broken_stores(state, _read_for(state, state.needed - 1))
+    return min((store.path for store in broken if store.id not in NOT_JUDGED), default="")
+
+
 def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
     """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
     facts = [*_flaw_facts(state, judged), *map(Fact, [*_unjudged(state, judged), *_tables_not_checked(state)])]

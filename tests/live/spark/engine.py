@@ -88,8 +88,7 @@ def start(spark: Any, home: Path, name: str, again: bool) -> Any:
     if kind.sink == "noop":
         return writer.format("noop").start()
     if kind.sink == "foreach":
-        sink = Ledger(str(home / "out/ledger.jsonl"))  # the continuous trigger names no batch to it
-        return writer.foreach(sink.process if kind.how == "continuous" else sink).start()
+        return writer.foreach(Ledger(str(home / "out/ledger.jsonl"))).start()
     if kind.sink != "each":
         return _to_files(writer, kind).option("path", str(home / "out")).start()
 

@@ -88,9 +88,24 @@ def test_with_ids_a_batch_that_the_sink_has_can_never_be_committed() -> None:
 def test_without_ids_the_sink_skips_the_batch_and_the_query_goes_on() -> None:
     root = by_deltas()
     root.files[f"out/_spark_metadata/{LAST}"] = b"v1"
+    root.files[f"ck/state/0/0/{LAST + 1}.delta"] = DELTA
     plan = root.plan()
     assert (plan.fails, plan.sink_has_planned, plan.remove) == (False, True, ())
     assert said(plan) == [("info", "sink-log-ahead", f"out/_spark_metadata/{LAST}")]
+
+
+def test_nobody_writes_the_state_of_a_batch_that_the_sink_skips() -> None:
+    """Spark 4.3: a checkpoint put back from before the sink's newest batch fails in the batch after that."""
+    root = by_deltas()
+    entry = f"out/_spark_metadata/{LAST}"
+    root.files[entry] = b"v1"
+    plan = root.plan()
+    assert (plan.committed, plan.planned, plan.fails, plan.remove) == (LAST - 1, LAST, True, (entry,))
+    [finding] = plan.findings
+    assert (finding.id, finding.effect) == ("sink-log-ahead", "restart-fails")
+    assert f"ck/state/0/0/{LAST + 1}.delta is missing or damaged: batch {LAST + 1} fails" in finding.message
+    del root.files[entry]
+    assert (root.plan().fails, said(root.plan())) == (False, []), "once it is gone the batch runs again"
 
 
 def test_with_ids_a_sink_that_was_not_looked_at_is_said() -> None:

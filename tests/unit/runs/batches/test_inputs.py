@@ -34,6 +34,14 @@ def test_a_file_of_the_next_batch_is_named_as_such() -> None:
     assert "1 input file of the next batch is empty" in finding.message
 
 
+def test_a_file_whose_plan_is_damaged_is_missed() -> None:
+    """Once the plan is removed, its batch is planned again from the source's log."""
+    root = sample()
+    root.write("ck/offsets/6", root.files["ck/offsets/6"][:40])
+    del root.files["in/minute-6.json"]
+    assert ("error", "missing-input-file", "source/0") in said(root.plan())
+
+
 def test_files_that_were_read_are_not_looked_for() -> None:
     root = listed_only()
     del root.files["in/minute-5.json"]

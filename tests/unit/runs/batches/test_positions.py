@@ -37,6 +37,23 @@ def test_a_rate_source_without_its_start_time_fails_where_it_plans_a_batch() -> 
     assert "restart fails" not in busy.findings[0].message
 
 
+@pytest.mark.parametrize("data", [bytes(16), b"w1\n%d" % (EARLY - 5000)], ids=["zeros", "no version"])
+def test_a_damaged_start_time_stops_a_rate_source(data: bytes) -> None:
+    plan = planned([5, 65, 125], 1, {"0/0": data})
+    assert (plan.fails, [id for _, id, _ in said(plan)]) == (True, ["torn-batch-file"])
+
+
+@pytest.mark.parametrize("data", [bytes(16), b"\x00w1\n{}"], ids=["zeros", "no version"])
+def test_a_damaged_beginning_stops_a_kafka_source(data: bytes) -> None:
+    plan = planned([{"orders": {"0": 10}}], -1, {"0/0": data})
+    assert (plan.fails, [id for _, id, _ in said(plan)]) == (True, ["torn-batch-file"])
+
+
+def test_what_a_source_keeps_in_a_form_of_its_own_is_not_judged() -> None:
+    assert said(planned([{"offset": 3, "own": True}], 0, {"0/0": b"own"})) == []
+    assert said(planned([{"offset": 3, "own": True}], 0, {"0/0": bytes(16)})) != []
+
+
 def test_numbers_that_do_not_go_with_the_time_are_of_a_source_that_keeps_nothing() -> None:
     assert said(planned([3, 4, 900], 2)) == []
 
