@@ -93,10 +93,11 @@ def _twin(key: str, keys: Iterable[str], *ends: Ends) -> str | None:
 def _read_twice(folder: str, twin: str) -> Finding:
     """Report a file source without a log that ends where another does, as where a query reads one source twice."""
     message = (
-        f"{folder} has no log, and its source ends where source {twin} does. If the query reads that one twice, as a "
-        "join with itself does, nothing is missing; else the restart fails: put the folder back from a backup."
+        f"{folder} has no log, and its source ends where source {twin} does. If the query reads source {twin} twice, "
+        "as a join with itself does, nothing is missing. Otherwise the restart fails: put the folder back from a "
+        "backup."
     )
-    return file_finding("missing-source-log", "warning", folder, message)
+    return file_finding("unjudged-source", "error", folder, message)
 
 
 def log_facts(log: FileLog, gap: str, then: str, stops: bool) -> Iterable[Fact]:

@@ -138,7 +138,7 @@ def _(folder: Path) -> Asked:
     return wordcount(folder, gone=("out/_spark_metadata/5",))
 
 
-@produces("sink-log-ahead", exit=0)
+@produces("sink-log-ahead", exit=3)
 def _(folder: Path) -> Asked:
     return wordcount(folder, written={"out/_spark_metadata/6": b"v1"})
 

@@ -97,6 +97,7 @@ def both(*damages: Damage) -> Damage:
     return lambda root: [damage(root) for damage in damages]
 
 
+STATE_AFTER_6 = both(*(copied(f"ck/state/0/{p}/6.delta", f"ck/state/0/{p}/7.delta") for p in (0, 1)))
 NONE: list[tuple[str, str, str]] = []
 SINK_HAS_5 = ("info", "sink-log-ahead", "out/_spark_metadata/5")
 
@@ -236,11 +237,19 @@ TABLE: list[tuple[str, Damage, int, int | None, bool, list[tuple[str, str, str]]
     ),
     (
         "the sink has the batch in flight",
-        copied("out/_spark_metadata/5", "out/_spark_metadata/6"),
+        both(copied("out/_spark_metadata/5", "out/_spark_metadata/6"), STATE_AFTER_6),
         5,
         6,
         False,
         [("info", "sink-log-ahead", "out/_spark_metadata/6")],
+    ),
+    (
+        "the sink has the batch in flight, and its state is not there: batch 7 fails",
+        copied("out/_spark_metadata/5", "out/_spark_metadata/6"),
+        5,
+        6,
+        True,
+        [("error", "sink-log-ahead", "out/_spark_metadata/6")],
     ),
     (
         "the sink has a batch that will be planned afresh",
@@ -296,6 +305,7 @@ def test_where_a_batch_starts_is_unknown_without_the_offsets_before_it() -> None
 def test_a_restart_skips_what_the_sink_has() -> None:
     root = sample()
     root.files["out/_spark_metadata/6"] = root.files["out/_spark_metadata/5"]
+    STATE_AFTER_6(root)
     plan = root.plan()
     assert plan.sink_has_planned is True
     assert "has batch 6 already" in plan.restart
