@@ -80,12 +80,16 @@ class LogListing:
 
 
 class LoggedFile(NamedTuple):
-    """A file that a source's or sink's log names, its batch and size if the line says them, and the line's offset."""
+    """A file that a source's or sink's log names, its batch and size if the line says them, and the line's offset.
+
+    `deleted`: the line takes the file out of a sink's log, which readers then pass over wherever it is listed.
+    """
 
     path: str
     batch: int | None
     size: int | None
     offset: int
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

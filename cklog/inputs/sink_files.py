@@ -14,13 +14,20 @@ class LostResult(NamedTuple):
     path : relative to PATH
     size : in bytes, None: the file is gone
     logged : the size in the log, None: the log does not say
-    batch : the first batch whose own entry lists it, None: only a compacted entry does
+    entry : the first entry of the log that lists it; no later batch wrote it
+    compacted : whether that is a compacted entry, so that an earlier batch may have written it
     """
 
     path: str
     size: int | None
     logged: int | None
-    batch: int | None
+    entry: int
+    compacted: bool
+
+    @property
+    def batch(self) -> int | None:
+        """The batch that wrote it; None where no entry says."""
+        return None if self.compacted else self.entry
 
 
 class SinkFiles(NamedTuple):
@@ -28,7 +35,7 @@ class SinkFiles(NamedTuple):
 
     Attributes
     ----------
-    listed : files that are there, by the batch whose entry lists them; a compacted entry lists all before, too
+    listed : files that are there, by the first entry that lists them; a compacted entry lists all before, too
     unlisted : files that are there and in no entry that can be read
     lost : what the log lists and the folder lacks, sorted by path
     newest : the newest batch of the log, -1 for none

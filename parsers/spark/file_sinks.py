@@ -50,37 +50,42 @@ def sink_files(root: Root, entries: Iterable[FileEntry], folder: str, log: FileL
     """List the files of a sink's folder, and compare them with its log."""
     unread = {*root.refused(), *root.unfollowed()}
     found = [entry for entry in entries if _is_result(entry.path, folder)]
-    here = {posixpath.basename(entry.path): entry for entry in found}  # each has a random name
-    listed: dict[int, tuple[str, ...]] = {}
-    lost: dict[str, LostResult] = {}
-    names: set[str] = set()
-    for number, read in sorted(log.reads.items()):
-        there = []
-        for line in read.value or ():
-            path = unquote(line.path)
-            name = posixpath.basename(path)
-            names.add(name)
-            if name in here:
-                there.append(here[name].path)
-            size = here[name].size if name in here else None
-            same = size is not None and (line.size in (None, size) or here[name].path in unread)
-            if not same and (name not in lost or lost[name].batch is None):
-                place = here[name].path if name in here else _place_in(path, folder)
-                batch = None if number in log.listing.compacts else number
-                lost[name] = LostResult(place, size, line.size, batch)
-        listed[number] = tuple(sorted(there))
-    known = set().union(*listed.values())
+    here: dict[str, list[FileEntry]] = {}
+    for entry in found:
+        here.setdefault(posixpath.basename(entry.path), []).append(entry)
+    lines = [(number, line) for number, read in sorted(log.reads.items()) for line in read.value or ()]
+    known = {line.path for _, line in lines if line.deleted}
+    listed: dict[int, list[str]] = {}
+    lost: list[LostResult] = []
+    for number, line in lines:
+        if line.path in known:
+            continue
+        known.add(line.path)
+        path = unquote(line.path)
+        there = _found_as(path, here.get(posixpath.basename(path), ()), folder)
+        if there is not None:
+            listed.setdefault(number, []).append(there.path)
+        if there is None or (line.size not in (None, there.size) and there.path not in unread):
+            place, size = (_place_in(path, folder), None) if there is None else (there.path, there.size)
+            lost.append(LostResult(place, size, line.size, number, number in log.listing.compacts))
+    names = {posixpath.basename(unquote(line.path)) for _, line in lines}
     whole = {number for number, read in log.reads.items() if read.flaw is None}
     first = log.listing.base if log.listing.compacts else 0
     hidden = (p for p in unread if (p == folder or _is_result(p, folder)) and posixpath.basename(p) not in names)
     return SinkFiles(
-        listed=listed,
-        unlisted=tuple(sorted({entry.path for entry in found} - known)),
-        lost=tuple(sorted(lost.values(), key=lambda file: file.path)),
+        listed={number: tuple(sorted(paths)) for number, paths in listed.items()},
+        unlisted=tuple(sorted({entry.path for entry in found}.difference(*listed.values()))),
+        lost=tuple(sorted(lost, key=lambda file: file.path)),
         newest=log.listing.newest,
         lacking=tuple(n for n in range(first, log.listing.newest) if n not in whole),
         unseen=min(hidden, default=""),
     )
+
+
+def _found_as(stored: str, named: Iterable[FileEntry], folder: str) -> FileEntry | None:
+    """Return the file of a sink's folder that has a stored path, of those with its name; the folder may be a copy."""
+    fits = [entry for entry in named if stored.endswith(entry.path.removeprefix(folder))]
+    return max(fits, key=lambda entry: len(entry.path), default=None)
 
 
 def _place_in(stored: str, folder: str) -> str:

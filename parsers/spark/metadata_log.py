@@ -333,7 +333,8 @@ def _logged_file(line: Line, numbers: Iterable[str]) -> LoggedFile:
     for name in numbers:
         if _integer_member(value, name) is None:
             raise Damaged("torn-batch-file", line.offset, f"no {name} on the line")
-    return LoggedFile(value["path"], _integer_member(value, "batchId"), _integer_member(value, "size"), line.offset)
+    batch, size = _integer_member(value, "batchId"), _integer_member(value, "size")
+    return LoggedFile(value["path"], batch, size, line.offset, value.get("action") == "delete")
 
 
 def read_file_log(

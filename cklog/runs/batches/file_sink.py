@@ -152,7 +152,7 @@ def _sink_that_goes_back(
 
 
 def _lost_results(folder: str, files: SinkFiles, back_to: int | None) -> Iterable[Fact]:
-    """Report result files that the sink's log lists and that are gone or cut, of batches up to `back_to` if given."""
+    """Report result files that the sink's log lists and the folder lacks, of batches up to `back_to` if given."""
     if files.unseen:
         message = f"{files.unseen} could not be listed: cklog did not check that all results of {folder} are there."
         yield Fact(file_finding("unchecked-results", "warning", folder, message))
@@ -164,15 +164,15 @@ def _lost_results(folder: str, files: SinkFiles, back_to: int | None) -> Iterabl
         )
         yield Fact(file_finding("unchecked-results", "warning", folder, message))
         return
-    lost = [file for file in files.lost if back_to is None or (file.batch is not None and file.batch <= back_to)]
+    lost = [file for file in files.lost if back_to is None or file.entry <= back_to]
     if not lost:
         return
-    count, first = len(lost), min((file.batch for file in lost if file.batch is not None), default=None)
-    again = ""
-    if first is not None and first > 0:
+    count, first, again = len(lost), min(file.entry for file in lost), ""
+    if first > 0 and not any(file.compacted for file in lost):  # else an earlier batch may have written one
         again = f", or see whether the query can go back: cklog recovery-line --at query/0={first - 1}"
     message = (
-        f"{many(count, 'result file')} of {folder} {agreeing(count, 'are')} gone or cut: "
+        f"{many(count, 'result file')} of {folder} {agreeing(count, 'are')} gone or {agreeing(count, 'have')} another "
+        "size than in the sink's log: "
         f"{first_few([_with_sizes(file) for file in lost], _EXAMPLES)}. Readers of the sink's log fail or miss their "
         f"rows, and a restart does not write them again. Put them back from a backup{again}. If they were removed on "
         "purpose, restart without them."

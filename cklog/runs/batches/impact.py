@@ -43,8 +43,8 @@ def batch_impact(
         system="spark",
         line=({"operator": "query", "subtask": 0, "checkpoint": None if plan.uncounted else plan.committed},),
         intervals=tuple(_intervals(plan, files, top, question.as_of is None)),
-        guarantees=tuple(_guarantees(plan, files, top, logs)),
-        again=tuple(_again(plan, logs, _goes_back(plan, top))),
+        guarantees=tuple(_guarantees(plan, files, top, logs, question.as_of is None)),
+        again=tuple(_again(plan, logs, _goes_back(plan, top), question.as_of is None)),
         fails=plan.fails,
         notes=("going-back",) if _goes_back(plan, top) else (),
     )
@@ -69,9 +69,9 @@ def _goes_back(plan: BatchPlan, top: int) -> bool:
     return top > max(plan.committed, -1 if plan.planned is None else plan.planned)
 
 
-def _again(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> Iterable[Again]:
+def _again(plan: BatchPlan, logs: BoundLogs | None, back: bool, now: bool) -> Iterable[Again]:
     for source in plan.sources:
-        kept = False if source.missing else _kept(source, logs, back)
+        kept = False if source.missing or (now and source.missing_ahead) else _kept(source, logs, back)
         yield Again(
             source=source.source, reader=UNNAMED, from_=start_of(source), to=source.end, most=source.end, kept=kept
         )
@@ -100,6 +100,9 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
         if source.missing:
             batch = top if planned is None else planned
             yield _batches(plan, "", "missing", batch, batch + 1, "input-file-missing", source.missing)
+        if now and source.missing_ahead:
+            batch = 1 + (plan.committed if planned is None else planned)
+            yield _batches(plan, "", "missing", batch, batch + 1, "input-file-missing", source.missing_ahead)
 
 
 def _batches(
@@ -156,27 +159,26 @@ def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInter
 
 
 def _lost(plan: BatchPlan, files: SinkFiles, top: int) -> list[LostResult]:
-    """Return the listed files that are gone or cut, but those of batches that the query does again."""
+    """Return the listed files that are gone or changed, but those of batches that the query does again."""
     last = plan.committed if _goes_back(plan, top) else files.newest
-    return [file for file in files.lost if (files.newest if file.batch is None else file.batch) <= last]
+    return [file for file in files.lost if file.entry <= last]
 
 
 def _lost_results(plan: BatchPlan, lost: Iterable[LostResult], fate: ResultFate) -> Iterable[OutputInterval]:
     """What every reader lacks: files that the log lists and that are gone, by the batch that wrote them."""
-    by_batch: dict[int | None, list[str]] = {}
+    by_entry: dict[tuple[int, bool], list[str]] = {}
     for file in lost:
-        by_batch.setdefault(file.batch, []).append(file.path)
-    for batch, paths in sorted(by_batch.items(), key=lambda item: -1 if item[0] is None else item[0]):
-        if batch is None:
-            some = _batches(plan, "", fate, 0, 0, "result-file-gone", tuple(paths))
-            yield replace(some, to=None, most=plan.committed + 1, count=None)
-        else:
-            yield _batches(plan, "", fate, batch, batch + 1, "result-file-gone", tuple(paths))
+        by_entry.setdefault((file.entry, file.compacted), []).append(file.path)
+    for (entry, compacted), paths in sorted(by_entry.items()):
+        some = _batches(plan, "", fate, entry, entry + 1, "result-file-gone", tuple(paths))
+        yield replace(some, from_=0, to=None, count=None) if compacted else some
 
 
-def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundLogs | None) -> Iterable[SinkGuarantee]:
+def _guarantees(
+    plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundLogs | None, now: bool
+) -> Iterable[SinkGuarantee]:
     sink, back = plan.sink or UNNAMED, _goes_back(plan, top)
-    base = [_input(plan, logs, back), _state(plan)]
+    base = [_input(plan, logs, back, now), _state(plan)]
     if files is None:
         yield guarantee_of(sink, ANY, [*base, GuaranteeEvidence("output", None, "unknown-sink")])
         drops = None if back or plan.lost_plans or plan.asynchronous else True
@@ -196,12 +198,12 @@ def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundL
     yield guarantee_of(sink, OF_FILES, [*base, *gone, *(untrimmed or [unread])])
 
 
-def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> GuaranteeEvidence:
+def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool, now: bool) -> GuaranteeEvidence:
     """Whether the input of the batch in flight is still there, and what is read after it.
 
     Where nothing names the sources, as before the first batch, nothing tells.
     """
-    missing = tuple(path for source in plan.sources for path in source.missing)
+    missing = tuple(path for s in plan.sources for path in (*s.missing, *(s.missing_ahead if now else ())))
     if missing:
         return GuaranteeEvidence("input", False, "input-files-missing", missing)
     kept = {source.source: _kept(source, logs, back) for source in plan.sources}

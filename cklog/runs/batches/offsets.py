@@ -50,8 +50,13 @@ class SourceRange(NamedTuple):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Stored paths of input files that are no longer there."""
+        """Stored paths of input files of the batch in flight that are no longer there."""
         return tuple(file.path for file in self.files if file.size is None)
+
+    @property
+    def missing_ahead(self) -> tuple[str, ...]:
+        """Stored paths of files that are listed for the next batch, and no longer there."""
+        return tuple(file.path for file in self.ahead or () if file.size is None)
 
 
 def start_of(source: SourceRange) -> Any:

@@ -170,6 +170,26 @@ def test_a_result_that_is_gone_is_missing_for_every_reader(wordcount: Path) -> N
     assert kept(found) == {"out of the log": "at-most-once", "out of all files": "at-most-once"}
 
 
+def test_results_of_batches_that_are_done_again_are_named_once(wordcount: Path) -> None:
+    """A compacted entry of the sink's log lists them a second time."""
+    log = wordcount / "out" / "_spark_metadata"
+    lines = [(log / f"{n}").read_text().removeprefix("v1\n") for n in range(5)]
+    without(wordcount, "out/_spark_metadata/4")
+    (log / "4.compact").write_text("\n".join(["v1", *lines]))
+    found = of_spark(wordcount, "--at", "query/0=2")
+    [names] = [row["names"] for row in found["intervals"] if row["why"] == "done-again"]
+    assert len(names) == len(set(names)) == 3, "of batches 3 to 5"
+
+
+def test_an_input_file_of_the_next_batch_that_is_gone_is_lost(wordcount: Path) -> None:
+    """The source has listed it, and no plan has it yet."""
+    without(wordcount, "ck/offsets/6", "in/minute-6.json")
+    found = of_spark(wordcount, exit=3)
+    assert ("out", "", "missing", 6, 7, "input-file-missing") in fates(found)
+    assert set(kept(found).values()) == {"at-most-once"}
+    assert [row["kept"] for row in found["again"]] == [False]
+
+
 def test_of_a_copy_without_results_nothing_is_known(wordcount: Path) -> None:
     for path in (wordcount / "out").glob("part-*"):
         path.unlink()

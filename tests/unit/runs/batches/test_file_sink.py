@@ -5,6 +5,8 @@ What the log lists has to be there: a restart does not write it again.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cklog.model.findings import Finding
@@ -77,7 +79,7 @@ def lost(*changes: tuple[str, bytes | None], at: int | None = None) -> list[Find
 def test_a_result_that_is_gone_is_missed() -> None:
     [finding] = lost((OF_BATCH_3, None))
     assert (finding.id, finding.severity, finding.effect) == ("missing-result-file", "error", "data-lost")
-    assert f"1 result file of out is gone or cut: {OF_BATCH_3}." in finding.message
+    assert f"1 result file of out is gone or has another size than in the sink's log: {OF_BATCH_3}." in finding.message
     assert "--at query/0=2" in finding.message, "batch 3 wrote it"
 
 
@@ -105,5 +107,66 @@ def test_a_compacted_entry_does_not_say_which_batch_wrote_a_result() -> None:
     whole = b"v1\n" + b"".join(line % n for n in range(10))
     found = written(10, ["10"], {"out/_spark_metadata/9.compact": whole, "out/part-3": b"1"})
     [finding] = [finding for finding in found.findings if finding.id == "missing-result-file"]
-    assert "9 result files of out are gone or cut" in finding.message
+    assert "9 result files of out are gone or have another size" in finding.message
     assert "--at" not in finding.message
+
+
+LINE = '{"path":"file:///srv/out/%s","size":1,"action":"%s"}'
+
+
+def log_of(*lines: tuple[str, str], version: str = "v1") -> bytes:
+    return "\n".join([version, *(LINE % line for line in lines)]).encode()
+
+
+def results_missed(root: Memory, at: int | None = None) -> list[str]:
+    return [finding.message for finding in root.plan(at=at).findings if finding.id == "missing-result-file"]
+
+
+def compacted_at_2() -> Memory:
+    """The word count, whose sink's log has been compacted in batch 2 and lost its older entries."""
+    root = sample()
+    lines = [root.files[f"out/_spark_metadata/{n}"].removeprefix(b"v1\n") for n in range(3)]
+    for n in range(3):
+        root.remove(f"out/_spark_metadata/{n}")
+    root.files["out/_spark_metadata/2.compact"] = b"\n".join([b"v1", *lines])
+    return root
+
+
+def result_of(batch: int) -> str:
+    """The result file of a batch of the word count."""
+    line = sample().files[f"out/_spark_metadata/{batch}"].split(b"\n")[1]
+    name: str = json.loads(line)["path"].rpartition("/")[2]
+    return f"out/{name}"
+
+
+@pytest.mark.parametrize(("at", "count"), [(None, 1), (1, 0), (2, 1), (4, 1)])
+def test_going_back_to_after_a_compaction_does_not_write_its_results_again(at: int | None, count: int) -> None:
+    root = compacted_at_2()
+    del root.files[result_of(1)]
+    assert len(results_missed(root, at)) == count
+
+
+def test_going_back_is_no_help_for_a_result_whose_batch_is_not_known() -> None:
+    root = compacted_at_2()
+    del root.files[result_of(1)], root.files[result_of(4)]
+    [message] = results_missed(root)
+    assert "2 result files" in message
+    assert "--at" not in message
+
+
+def test_a_file_of_the_same_name_elsewhere_is_no_result() -> None:
+    root = sample()
+    root.files["out/old/" + OF_BATCH_3.removeprefix("out/")] = root.files.pop(OF_BATCH_3)
+    assert len(results_missed(root)) == 1
+
+
+def test_a_file_that_the_log_deletes_is_not_looked_for() -> None:
+    root = sample()
+    gone, left = "p=a%20b/part-gone", "p=a%20b/part-left"
+    root.write("out/_spark_metadata/4", log_of((gone, "add"), (left, "add")))
+    root.write("out/_spark_metadata/5", log_of((gone, "delete")))
+    root.files["out/p=a b/part-left"] = b"1"
+    assert results_missed(root) == []
+    root.write("out/_spark_metadata/5", log_of())
+    [message] = results_missed(root)
+    assert ": out/p=a b/part-gone. Readers" in message
