@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from cklog.inputs.batches import FileLog
@@ -50,9 +50,7 @@ def sink_files(root: Root, entries: Iterable[FileEntry], folder: str, log: FileL
     """List the files of a sink's folder, and compare them with its log."""
     unread = {*root.refused(), *root.unfollowed()}
     found = [entry for entry in entries if _is_result(entry.path, folder)]
-    here: dict[str, list[FileEntry]] = {}
-    for entry in found:
-        here.setdefault(posixpath.basename(entry.path), []).append(entry)
+    here = {entry.path.removeprefix(f"{folder}/"): entry for entry in found}
     lines = [(number, line) for number, read in sorted(log.reads.items()) for line in read.value or ()]
     known = {line.path for _, line in lines if line.deleted}
     listed: dict[int, list[str]] = {}
@@ -62,7 +60,7 @@ def sink_files(root: Root, entries: Iterable[FileEntry], folder: str, log: FileL
             continue
         known.add(line.path)
         path = unquote(line.path)
-        there = _found_as(path, here.get(posixpath.basename(path), ()), folder)
+        there = _found_as(path, here)
         if there is not None:
             listed.setdefault(number, []).append(there.path)
         if there is None or (line.size not in (None, there.size) and there.path not in unread):
@@ -82,10 +80,13 @@ def sink_files(root: Root, entries: Iterable[FileEntry], folder: str, log: FileL
     )
 
 
-def _found_as(stored: str, named: Iterable[FileEntry], folder: str) -> FileEntry | None:
-    """Return the file of a sink's folder that has a stored path, of those with its name; the folder may be a copy."""
-    fits = [entry for entry in named if stored.endswith(entry.path.removeprefix(folder))]
-    return max(fits, key=lambda entry: len(entry.path), default=None)
+def _found_as(stored: str, here: Mapping[str, FileEntry]) -> FileEntry | None:
+    """Return the file that has a stored path, of those by their paths in the sink's folder, which may be a copy."""
+    start = 0
+    while start := stored.find("/", start) + 1:
+        if stored[start:] in here:
+            return here[stored[start:]]
+    return None
 
 
 def _place_in(stored: str, folder: str) -> str:
