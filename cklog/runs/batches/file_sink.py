@@ -72,21 +72,23 @@ def judge_sink(
     if len(sinks) == 1:
         log = parser.sink_log(sinks[0], everything=goes_back)
         files = parser.sink_files(sinks[0], log)
-        gone = [*_lost_results(sinks[0], files, logs.committed if goes_back else None)] if is_today else []
         if goes_back:
-            return _sink_that_goes_back(sinks[0], files, log.listing, logs.committed, gone)
+            gone = _lost_results(sinks[0], files, logs, logs.committed) if is_today else ()
+            return _sink_that_goes_back(sinks[0], files, log.listing, logs.committed, [*gone])
         removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
         afresh = can_plan_afresh(logs)  # then the sink would skip what the batch reads now
         skips = log.listing.newest == logs.planned > logs.committed and not afresh
         lacks = lacking(logs.planned + 1) if skips and not with_ids else ""
         lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh or lacks) and removed else None
-        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost), *gone]
+        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost)]
         if afresh and removed:
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
             facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost)))
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
         goes = removed if lost is None and (afresh or any(fact.stops for fact in facts)) else ()
+        if is_today:
+            facts += _lost_results(sinks[0], files, logs, max(logs.planned - 1, logs.committed) if goes else None)
         return JudgedSink(sinks[0], files, log.listing.newest, facts, goes, stuck=afresh and lost is not None)
     unseen = [Fact(_unseen_sink(logs, sinks))] if with_ids and logs.planned > logs.committed and not goes_back else []
     if sinks or logs.committed < 0:
@@ -151,8 +153,11 @@ def _sink_that_goes_back(
     return JudgedSink(folder, files, listing.newest, [fact, *facts], stuck=True)
 
 
-def _lost_results(folder: str, files: SinkFiles, back_to: int | None) -> Iterable[Fact]:
-    """Report result files that the sink's log lists and the folder lacks, of batches up to `back_to` if given."""
+def _lost_results(folder: str, files: SinkFiles, logs: MetadataLogs, kept: int | None) -> Iterable[Fact]:
+    """Report result files that the sink's log lists and the folder lacks.
+
+    `kept` : the newest batch that the repair leaves in the log, None: all stay.
+    """
     if files.unseen:
         message = f"{files.unseen} could not be listed: cklog did not check that all results of {folder} are there."
         yield Fact(file_finding("unchecked-results", "warning", folder, message))
@@ -164,12 +169,14 @@ def _lost_results(folder: str, files: SinkFiles, back_to: int | None) -> Iterabl
         )
         yield Fact(file_finding("unchecked-results", "warning", folder, message))
         return
-    lost = [file for file in files.lost if back_to is None or file.entry <= back_to]
+    lost = [file for file in files.lost if kept is None or file.entry <= kept]
     if not lost:
         return
     count, first, again = len(lost), min(file.entry for file in lost), ""
     if first > 0 and not any(file.compacted for file in lost):  # else an earlier batch may have written one
-        again = f", or see whether the query can go back: cklog recovery-line --at query/0={first - 1}"
+        to = min(first - 1, logs.committed)
+        drop = f" --at plan/0={to}" if to == logs.committed else ""  # else the plan after it would run again
+        again = f", or see whether the query can go back: cklog recovery-line --at query/0={to}{drop}"
     message = (
         f"{many(count, 'result file')} of {folder} {agreeing(count, 'are')} gone or {agreeing(count, 'have')} another "
         "size than in the sink's log: "

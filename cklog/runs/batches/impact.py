@@ -8,6 +8,7 @@ missing before the newest plan, only the newest plan is run again, and none of t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -128,13 +129,24 @@ def _in_flight(plan: BatchPlan, files: SinkFiles | None, planned: int) -> Iterab
     if files is None:
         yield _batches(plan, ANY, "may-be-doubled", planned, end, "in-flight")
         yield _batches(plan, BY_BATCH, "once", planned, end, "by-batch-number")
-    elif plan.sink_has_planned:
+    elif plan.sink_has_planned and not _loses_entries(plan):
         yield _batches(plan, "", "skipped", planned, end, "sink-log-has-it")
     else:
-        left = files.unlisted
+        left = _left_files(plan, files)
         yield _batches(plan, OF_LOG, "once", planned, end, "sink-log-lacks-it")
         fate: ResultFate = "may-be-doubled" if left else "once"
         yield _batches(plan, OF_FILES, fate, planned, end, "left-files" if left else "no-left-files", left)
+
+
+def _loses_entries(plan: BatchPlan) -> bool:
+    """Whether the repair takes entries out of the sink's log, so that their batches are written again."""
+    return plan.sink is not None and any(path.startswith(f"{plan.sink}/") for path in plan.remove)
+
+
+def _left_files(plan: BatchPlan, files: SinkFiles) -> tuple[str, ...]:
+    """Return the files that the sink's log does not list once the query is repaired."""
+    taken = [paths for batch, paths in files.listed.items() if batch > plan.committed] if _loses_entries(plan) else []
+    return tuple(sorted({*files.unlisted, *itertools.chain.from_iterable(taken)}))
 
 
 def _undone(plan: BatchPlan, files: SinkFiles | None, first: int, top: int) -> Iterable[OutputInterval]:
@@ -160,7 +172,7 @@ def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInter
 
 def _lost(plan: BatchPlan, files: SinkFiles, top: int) -> list[LostResult]:
     """Return the listed files that are gone or changed, but those of batches that the query does again."""
-    last = plan.committed if _goes_back(plan, top) else files.newest
+    last = plan.committed if _goes_back(plan, top) or _loses_entries(plan) else files.newest
     return [file for file in files.lost if file.entry <= last]
 
 
@@ -191,9 +203,8 @@ def _guarantees(
     log = GuaranteeEvidence("output", True, "log-of-results")
     if not whole:  # its readers miss results
         log = GuaranteeEvidence("state", False, "broken-log-of-results")
-    unread = GuaranteeEvidence(
-        "output", not files.unlisted, "unlisted-files" if files.unlisted else "no-left-files", files.unlisted
-    )
+    left = _left_files(plan, files)
+    unread = GuaranteeEvidence("output", not left, "unlisted-files" if left else "no-left-files", left)
     yield guarantee_of(sink, OF_LOG, [*base, *gone, *(untrimmed or [log])])
     yield guarantee_of(sink, OF_FILES, [*base, *gone, *(untrimmed or [unread])])
 

@@ -181,6 +181,15 @@ def test_results_of_batches_that_are_done_again_are_named_once(wordcount: Path) 
     assert len(names) == len(set(names)) == 3, "of batches 3 to 5"
 
 
+def test_a_batch_that_the_sinks_log_loses_is_not_skipped(wordcount: Path) -> None:
+    """Nobody wrote the state after batch 5, so that the repair takes it out of the sink's log."""
+    without(wordcount, "ck/commits/5", "ck/offsets/6", "ck/state/0/0/6.delta")
+    found = of_spark(wordcount, exit=3)
+    assert [row[1:3] for row in fates(found)] == [("of the log", "once"), ("of all files", "may-be-doubled")]
+    [left] = found["intervals"][1]["names"]
+    assert left in (wordcount / "out" / "_spark_metadata" / "5").read_text(), "the first run wrote it"
+
+
 def test_an_input_file_of_the_next_batch_that_is_gone_is_lost(wordcount: Path) -> None:
     """The source has listed it, and no plan has it yet."""
     without(wordcount, "ck/offsets/6", "in/minute-6.json")

@@ -10,7 +10,8 @@ import json
 import pytest
 
 from cklog.model.findings import Finding
-from cklog.runs.batches.plan import BatchPlan
+from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import BatchPlan, plan_of
 from tests.builders.spark import Memory, sample
 from tests.reading.spark import said
 
@@ -170,3 +171,27 @@ def test_a_file_that_the_log_deletes_is_not_looked_for() -> None:
     root.write("out/_spark_metadata/5", log_of())
     [message] = results_missed(root)
     assert ": out/p=a b/part-gone. Readers" in message
+
+
+def test_the_batch_in_flight_is_written_again_without_its_plan() -> None:
+    """With the plan of batch 5 the sink would skip it again."""
+    root = sample()
+    root.remove("ck/commits/5")
+    root.remove("ck/offsets/6")
+    del root.files[result_of(5)]
+    [message] = results_missed(root)
+    assert "--at query/0=4 --at plan/0=4. " in message
+    assert len(results_missed(root, at=4)) == 1
+    plan = plan_of(SparkCheckpoint(root), at=4, drop_plans=True)
+    assert said(plan) == []
+
+
+def test_what_a_repair_writes_again_is_not_missed() -> None:
+    root = sample()
+    root.remove("ck/commits/5")
+    root.remove("ck/offsets/6")
+    root.remove("ck/state/0/0/6.delta")
+    del root.files[result_of(5)]
+    plan = root.plan()
+    assert "out/_spark_metadata/5" in plan.remove
+    assert said(plan) == [("error", "sink-log-ahead", "out/_spark_metadata/5")]
