@@ -21,6 +21,7 @@ each has a random one. Which folder the sink writes to is not stored in the chec
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import posixpath
@@ -257,6 +258,9 @@ def decode_initial(data: bytes) -> Any:
     """Decode what a source without a file log stores in `sources/I/0`; None if only the source knows its form."""
     if not data.strip(b"\0"):
         raise Damaged("torn-batch-file", 0, "it has no bytes but zeros")
+    if data[1:2] == b"{":  # by Kafka's source in Spark 2.1.0: a byte, and no version; later ones read it, too
+        with contextlib.suppress(Damaged):
+            return _parse_json(_cut_lines(data[1:])[0])
     lines = _cut_lines(data.removeprefix(b"\0"))
     if _VERSION.fullmatch(lines[0].text.strip()) is None:
         return None

@@ -46,7 +46,7 @@ def _beginning_facts(parser: OffersBatches, logs: MetadataLogs, key: str, kind: 
     yield from map(Fact, checksum_findings([read]))
     known = kind == "kafka" or (kind == "rate" and not _counts_otherwise(logs, key))
     if known and read.flaw is None and read.value is None:
-        message = f"{read.path} does not begin with a version, as what this source keeps does. {then}"
+        message = f"{read.path} does not begin with a version, and the source needs one there. {then}"
         yield Fact(file_finding("torn-batch-file", "error", read.path, message, 0), stops=True)
 
 

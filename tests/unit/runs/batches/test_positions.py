@@ -67,6 +67,9 @@ def test_kafka_needs_its_beginning_until_a_batch_is_committed() -> None:
     assert (later.fails, said(later)) == (False, [("warning", "missing-source-log", "sources/0/0")])
     begun = planned(ends[:1], -1, {"0/0": b'\x00v1\n{"orders":{"0":0}}'})
     assert (begun.fails, begun.begins) == (False, True)
+    old = planned(ends[:1], -1, {"0/0": b'\xc0{"orders":{"0":0}}'})
+    assert (old.fails, said(old)) == (False, []), "Spark 2.1.0 wrote no version"
+    assert planned(ends[:1], -1, {"0/0": b'\x00{"orders":{"0":'}).fails
 
 
 @pytest.mark.parametrize("end", [7, {"offset": 3, "own": True}])
