@@ -180,9 +180,10 @@ def _input_findings(source: str, batch: str, files: Sequence[InputFile], unread:
     """
     gone = [file for file in files if file.size is None]
     if gone:
+        them = "it" if len(gone) == 1 else "them"
         message = (
-            f"missing: {_file_names(gone)}. A restart takes it for empty and goes on without an error, and its data is "
-            "lost. Put it back before the restart."
+            f"missing: {_file_names(gone)}. A restart takes {them} for empty and goes on without an error, and the "
+            f"data is lost. Put {them} back before the restart."
         )
         yield _files_finding("missing-input-file", "error", source, batch, gone, message)
     empty = [file for file in files if file.size == 0]

@@ -162,15 +162,15 @@ def _lost_results(folder: str, files: SinkFiles, logs: MetadataLogs, kept: int |
         message = f"{files.unseen} could not be listed: cklog did not check that all results of {folder} are there."
         yield Fact(file_finding("unchecked-results", "warning", folder, message))
         return
+    lost = [file for file in files.lost if kept is None or file.entry <= kept]
+    if not lost:
+        return
     if files.is_bare:
         message = (
             f"None of the {len(files.lost)} result files that the log of {folder} lists lies there: this is a copy "
             "without results, or all of them are gone."
         )
         yield Fact(file_finding("unchecked-results", "warning", folder, message))
-        return
-    lost = [file for file in files.lost if kept is None or file.entry <= kept]
-    if not lost:
         return
     count, first, again = len(lost), min(file.entry for file in lost), ""
     if first > 0 and not any(file.compacted for file in lost):  # else an earlier batch may have written one

@@ -101,6 +101,8 @@ def test_a_copy_without_any_result_is_not_called_damaged() -> None:
         del root.files[path]
     [finding] = [finding for finding in root.plan().findings if "result" in finding.id]
     assert (finding.id, finding.severity) == ("unchecked-results", "warning")
+    root.write("out/_spark_metadata/0", b"v1")
+    assert "result" not in "".join(finding.id for finding in root.plan(at=0).findings), "all are written again"
 
 
 def test_a_compacted_entry_does_not_say_which_batch_wrote_a_result() -> None:
