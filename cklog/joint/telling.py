@@ -130,10 +130,16 @@ def _inputs(all_: Told) -> Iterator[tuple[Feeds, InputUsed]]:
             yield all_.jobs[j], used
 
 
+_OF_INPUT = ("missing-input-file", "empty-input-file", "unchecked-input")
+
+
 def _own_findings(all_: Told) -> Iterator[Finding]:
     """What each kind found about its own job, under the job's name."""
-    for draft, job in zip(all_.drafts, all_.jobs, strict=True):
+    for j, (draft, job) in enumerate(zip(all_.drafts, all_.jobs, strict=True)):
+        gone = set() if all_.vector.points is None else set(_gone(all_, j))
         for finding in draft.findings:
+            if finding.id in _OF_INPUT and finding.where and all(place.path in gone for place in finding.where):
+                continue  # the job forgets these files, and lists what it reads instead
             where = tuple(replace(place, path=f"{job.job}/{place.path}") for place in finding.where)
             subject = f"{job.job}/{finding.subject}"
             yield replace(finding, subject=subject, where=where, message=f"{job.job}: {finding.message}")

@@ -39,6 +39,14 @@ def test_a_reader_goes_back_with_its_writer_and_forgets_the_files_that_it_listed
     assert answer["result"]["runs"][1]["newest"] == "batch 4"
 
 
+def test_files_that_a_reader_forgets_are_not_said_to_be_missing(chain: Path) -> None:
+    """The folder that the writer reads is not in the copy, nor what it wrote: the first is read again."""
+    moved = f"file:///srv/cklog-sample/spark-chain={chain}"
+    ended, answer = ask(chain / "clean", "--at", "query/0=2", "--with", chain / "enrich", "--map", moved)
+    missing = [finding["subject"] for finding in answer["findings"] if finding["id"] == "missing-input-file"]
+    assert (ended.code, missing) == (3, ["clean/source/0"])
+
+
 def test_the_order_of_the_paths_changes_nothing_but_who_is_asked_with_at() -> None:
     one = points(ask(CHAIN / "clean", "--with", CHAIN / "enrich")[1])
     other = points(ask(CHAIN / "enrich", "--with", CHAIN / "clean")[1])
