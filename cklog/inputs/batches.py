@@ -78,6 +78,11 @@ class LogListing:
         """Return the size of all files."""
         return sum(entry.size for entry in self.files.values())
 
+    def left_checksums(self, after: int) -> tuple[str, ...]:
+        """Return checksum files of later batches whose own file is gone: who writes that again stops there."""
+        names = (f".{n}{kind}.crc" for n in self.orphans if n > after for kind in ("", ".compact"))
+        return tuple(path for name in names if (path := f"{self.folder}/{name}") in self.sidecars)
+
 
 class LoggedFile(NamedTuple):
     """A file that a source's or sink's log names, its batch and size if the line says them, and the line's offset.

@@ -18,7 +18,7 @@ class StateOperator(NamedTuple):
     `metadata` is how reading that went, None if there is none; `schemas` are stored paths in it, and `lost_schemas`
     those files that cannot be used, by path. `has_schema`: the schema of its state is there; `needs_metadata`: by what
     is there, a restart needs its metadata. Where it does not, `compared` says how reading the schemas went that a
-    restart compares with those of the query.
+    restart compares with those of the query. `left_checksums` are those of metadata and of schemas that are gone.
     """
 
     operator: str
@@ -30,6 +30,7 @@ class StateOperator(NamedTuple):
     has_schema: bool
     needs_metadata: bool
     compared: tuple[FileRead[Any], ...]
+    left_checksums: tuple[str, ...]
 
 
 class TablesSeen(NamedTuple):

@@ -109,8 +109,8 @@ def _folders_read(parser: OffersBatches, sources: Iterable[SourceRange]) -> set[
 
 def _entries_after(listing: LogListing, batch: int) -> tuple[str, ...]:
     """Return the files of a log for later batches."""
-    left = (f"{listing.folder}/.{n}.crc" for n in listing.orphans if n > batch)
-    return (*(entry.path for number, entry in sorted(listing.files.items()) if number > batch), *left)
+    files = (entry.path for number, entry in sorted(listing.files.items()) if number > batch)
+    return (*files, *listing.left_checksums(batch))
 
 
 def _lost_without(parser: OffersBatches, folder: str, removed: tuple[str, ...]) -> int | None:
@@ -240,6 +240,12 @@ def _judge_sink_log(
     yield from log_facts(log, "sink-log-behind", then, stops=compacts == following)
     if logs.hidden_log:
         return
+    for left in log.listing.left_checksums(max(newest, committed)):
+        message = (
+            f"{left} is left without its file. The restart fails when the sink writes that file again: on a local file "
+            "system the checksum file stops it (concurrent queries). On a copy remove it."
+        )
+        yield Fact(file_finding("sink-log-behind", "error", left, message), stops=True, remove=(left,))
     if newest < committed:
         message = f"{path} ends at batch {newest}, but batch {committed} is committed. {then}"
         yield Fact(file_finding("sink-log-behind", "error", path, message), stops=compacts == following)

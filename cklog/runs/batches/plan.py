@@ -315,7 +315,7 @@ def _later_files(everything: MetadataLogs, logs: MetadataLogs, state: StoredStat
     """Yield what goes when of all batches only those in `logs` stay: plans, commits and versions of state."""
     for log, newest in ((everything.offset_log, logs.planned), (everything.commit_log, logs.committed)):
         yield from (entry.path for number, entry in log.files.items() if number > newest)
-        yield from (f"{log.folder}/.{n}.crc" for n in log.orphans if n > newest)
+        yield from log.left_checksums(newest)
     yield from state.later_files(logs.committed)
 
 

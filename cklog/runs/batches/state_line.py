@@ -3,9 +3,7 @@
 A restart after batch c loads version c + 1 of every store: of the newest snapshot that can be read and every delta
 after it. Read off Spark 4.3 by damaging copies and restarting them: a snapshot that cannot be read is passed over
 (from Spark 4.1 on, with state checkpoint format 2 from 4.2 on), a delta that is missing or damaged stops the restart.
-Only files that a restart would read are read, unless all are asked for.
-
-What is wrong with the state stores of a Spark checkpoint, as findings and notes.
+Only files that a restart would read are read, unless all are asked for. What is wrong becomes findings and notes.
 """
 
 from __future__ import annotations
@@ -206,9 +204,8 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
 
 def first_lacking(state: StoredState) -> str:
     """Return the first file that a store lacks, or cannot use, to load version `needed`; "" if none is known to be."""
-    if state.unknown or not state.is_here:
-        return ""
-    broken = _broken_stores(state, _read_for(state, state.needed - 1))
+    known = state.is_here and not state.unknown
+    broken = _broken_stores(state, _read_for(state, state.needed - 1)) if known else ()
     return min((store.path for store in broken if store.id not in NOT_JUDGED), default="")
 
 
@@ -340,6 +337,11 @@ def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
         lost = "The restart fails: transformWithState reads the schema of its state. Put it back from a backup."
         finding = file_finding(flaw.id, "error", path, f"{why} {what if unsure else lost}", flaw.offset)
         yield Fact(finding, stops=not unsure)
+    for left in operator.left_checksums:
+        message = (
+            f"{left} has no file: on a local file system a restart fails when it writes that. Remove it on a copy."
+        )
+        yield Fact(file_finding("missing-state-file", "error", left, message), stops=True, remove=(left,))
     for schema in operator.compared:
         yield from _schema_facts(schema)
     if not operator.has_schema and not operator.schemas and not needed:

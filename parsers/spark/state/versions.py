@@ -130,7 +130,18 @@ class StateVersions:
             has_schema=any(path.endswith(_SCHEMA) or _SCHEMAS in path for path in inside),
             needs_metadata=needs,
             compared=tuple(map(self._read_schema, compared)),
+            left_checksums=tuple(self._left_checksums(folder)),
         )
+
+    def _left_checksums(self, folder: str) -> Iterator[str]:
+        """Yield checksum files of an operator's metadata, and of schemas in partition 0, whose own file is gone."""
+        for path in sorted(path for path in self._stores.by_path if path.startswith(f"{folder}/")):
+            owner = hadoop_crc.file_of(path) or ""
+            written = owner == f"{folder}/_metadata/metadata" or (
+                owner.startswith(f"{folder}/0/") and owner.endswith(_SCHEMA)
+            )
+            if written and owner not in self._stores.by_path:
+                yield path
 
     def _schemas_of(self, operator: str) -> Iterator[tuple[str, FileEntry]]:
         """Yield the stores of an operator that have a schema of their own, with its file: that of partition 0."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cklog.model.question import Question
+from cklog.parsers.codecs.hadoop_crc import sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.runs.batches.line import BatchLog
 from cklog.runs.batches.plan import plan_of
 from tests.builders.spark import Memory, sample
+from tests.builders.spark_state import hdfs
 from tests.reading.spark import said
 
 TORN = b'v1\n{"batchWatermarkMs":0'
@@ -86,3 +88,27 @@ def test_a_folder_of_a_source_that_the_plan_does_not_have_makes_the_answer_unsur
     root = sample()
     root.files["ck/sources/clicks/0"] = root.files["ck/sources/0/0"]
     assert not root.plan().unjudged
+
+
+@pytest.mark.parametrize("name", ["9", "9.compact"])
+def test_a_checksum_file_that_was_left_behind_stops_the_sink(name: str) -> None:
+    """Spark 3.5 and 4.3 write entry 9 compacted; the checksum file is that of either."""
+    root = sample()
+    left = f"out/_spark_metadata/.{name}.crc"
+    root.files[left] = b"crc\0"
+    plan = root.plan()
+    assert (plan.fails, plan.remove) == (True, (left,))
+    assert ("error", "sink-log-behind", left) in said(plan)
+
+
+@pytest.mark.parametrize("gone", ["state/0/_metadata/metadata", "state/0/0/_metadata/schema"])
+def test_a_checksum_file_that_was_left_behind_stops_the_state(gone: str) -> None:
+    """Spark 4.3: `Rename destination … already exists`; without it the restart goes on."""
+    root = hdfs()
+    left = sidecar_of(gone)
+    root.files[left] = b"crc\0"
+    assert left not in root.plan().remove, "its file is there"
+    del root.files[gone]
+    plan = root.plan()
+    assert (plan.fails, plan.remove) == (True, (left,))
+    assert ("error", "missing-state-file", left) in said(plan)
