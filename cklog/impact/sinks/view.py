@@ -33,7 +33,7 @@ WHY: Mapping[str, str] = {
     "done-again": "committed batches are planned afresh, perhaps with other boundaries",
     "sink-log-skips": "the sink skips every batch that its log has: its log must lose them too, on a copy",
     "sink-log-lost": "the sink's log lacks the batch, so readers miss what it listed",
-    "result-file-gone": "the sink's log lists the files, and they are gone or changed: nobody writes them again",
+    "result-file-gone": "the sink's log lists files that are gone or changed, and a restart does not write them again",
     "sink-skips-new": "the sink's log is ahead: what these batches read now is skipped",
     "read-again": "read again from the checkpoint on",
     "committed-later": "a newer checkpoint has committed, or may have committed, what comes again",

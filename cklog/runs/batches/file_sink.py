@@ -86,7 +86,8 @@ def judge_sink(
             facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost)))
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
-        goes = removed if lost is None and (afresh or any(fact.stops for fact in facts)) else ()
+        ahead = any(fact.stops and fact.finding.id == "sink-log-ahead" for fact in facts)
+        goes = removed if lost is None and (afresh or ahead) else ()
         if is_today:
             facts += _lost_results(sinks[0], files, logs, max(logs.planned - 1, logs.committed) if goes else None)
         return JudgedSink(sinks[0], files, log.listing.newest, facts, goes, stuck=afresh and lost is not None)
@@ -241,11 +242,12 @@ def _judge_sink_log(
     if logs.hidden_log:
         return
     for left in log.listing.left_checksums(max(newest, committed)):
-        message = (
-            f"{left} is left without its file. The restart fails when the sink writes that file again: on a local file "
-            "system the checksum file stops it (concurrent queries). On a copy remove it."
-        )
-        yield Fact(file_finding("sink-log-behind", "error", left, message), stops=True, remove=(left,))
+        if not _is_never_written(log.listing, left):
+            message = (
+                f"{left} is left, and its file is gone. On a local file system the restart fails when the sink writes "
+                "that file (concurrent queries). On a copy remove the checksum file."
+            )
+            yield Fact(file_finding("sink-log-behind", "error", left, message), stops=True, remove=(left,))
     if newest < committed:
         message = f"{path} ends at batch {newest}, but batch {committed} is committed. {then}"
         yield Fact(file_finding("sink-log-behind", "error", path, message), stops=compacts == following)
@@ -273,6 +275,13 @@ def _next_compaction(listing: LogListing, batch: int) -> int | None:
     interval = newest[1] - newest[0] if len(newest) == 2 else _INTERVAL
     sure = len(newest) == 2 or (newest[0] + 1 == _INTERVAL if newest else batch <= _INTERVAL)
     return (batch // interval + 1) * interval - 1 if sure else None
+
+
+def _is_never_written(listing: LogListing, checksum: str) -> bool:
+    """Return whether the entry of a checksum file is not what the sink writes: that is compacted, or it is not."""
+    number, _, kind = posixpath.basename(checksum).removeprefix(".").removesuffix(".crc").partition(".")
+    compacts = _next_compaction(listing, int(number))
+    return compacts is not None and (compacts == int(number)) != (kind == "compact")
 
 
 _INTERVAL = 10

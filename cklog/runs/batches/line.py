@@ -217,7 +217,7 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
 _OPERATORS = Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
 """Before state checkpoint format 2 only operators whose folders are there are known."""
 
-_EPOCHS = Unchecked("sink", QUERY, "the sink has every row of the committed epochs: a foreach in Python may lack some")
+_EPOCHS = Unchecked("sink", QUERY, "the sink has every row of the committed epochs (a Python foreach may lack some)")
 """Spark 3.5 commits an epoch of the continuous trigger before a Python foreach has been given its rows."""
 
 

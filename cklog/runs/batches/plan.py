@@ -169,7 +169,7 @@ def plan_of(
         parser,
         logs,
         sources,
-        lambda version: first_lacking(parser.state(logs, check_contents, needed=version)),
+        lambda version: first_lacking(parser.state(logs, check_contents, needed=version), logs),
         goes_back=removed_to is not None,
         is_today=as_of is None,
     )

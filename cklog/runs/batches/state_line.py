@@ -202,9 +202,9 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
     return [Fact(file_finding("missing-batch-file", "error", path, message), stops=True)]
 
 
-def first_lacking(state: StoredState) -> str:
+def first_lacking(state: StoredState, logs: MetadataLogs) -> str:
     """Return the first file that a store lacks, or cannot use, to load version `needed`; "" if none is known to be."""
-    known = state.is_here and not state.unknown
+    known = state.is_here and not state.unknown and not logs.hidden_below(state.folder)
     broken = _broken_stores(state, _read_for(state, state.needed - 1)) if known else ()
     return min((store.path for store in broken if store.id not in NOT_JUDGED), default="")
 
@@ -338,9 +338,8 @@ def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
         finding = file_finding(flaw.id, "error", path, f"{why} {what if unsure else lost}", flaw.offset)
         yield Fact(finding, stops=not unsure)
     for left in operator.left_checksums:
-        message = (
-            f"{left} has no file: on a local file system a restart fails when it writes that. Remove it on a copy."
-        )
+        fails = "On a local file system the restart fails when it writes that file. On a copy remove the checksum file."
+        message = f"{left} is left, and its file is gone. {fails}"
         yield Fact(file_finding("missing-state-file", "error", left, message), stops=True, remove=(left,))
     for schema in operator.compared:
         yield from _schema_facts(schema)

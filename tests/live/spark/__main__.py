@@ -45,7 +45,10 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cklog", default=shlex.join([sys.executable, "-m", "cklog"]), help="the command of cklog")
     parser.add_argument("--kinds", default="", help="only these, with commas between")
     parser.add_argument(
-        "--work", type=Path, default=Path("/tmp/cklog-live-spark"), help="a folder for all that is made"
+        "--work",
+        type=Path,
+        default=Path(tempfile.gettempdir(), "cklog-live-spark"),
+        help="a folder for all that is made",
     )
     parser.add_argument("--trial", default="", help="judge these trials again, with commas between")
     parser.add_argument("--keep", type=Path, help="where the files of bad trials are kept; default: WORK/kept-VERSION")

@@ -108,6 +108,17 @@ def test_nobody_writes_the_state_of_a_batch_that_the_sink_skips() -> None:
     assert (root.plan().fails, said(root.plan())) == (False, []), "once it is gone the batch runs again"
 
 
+def test_state_that_could_not_be_listed_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the state of a batch that the sink skips is there is not known."""
+    root = by_deltas()
+    root.files[f"out/_spark_metadata/{LAST}"] = b"v1"
+    monkeypatch.setattr(Memory, "refused", lambda _: iter(["ck/state/0/0"]))
+    plan = root.plan()
+    assert plan.unjudged
+    assert ("error", "sink-log-ahead", f"out/_spark_metadata/{LAST}") not in said(plan)
+    assert plan.remove == ()
+
+
 def test_with_ids_a_sink_that_was_not_looked_at_is_said() -> None:
     """PATH is the checkpoint itself: whether the restart fails cannot be told."""
     files = {p.removeprefix("ck/"): d for p, d in by_ids().files.items() if p.startswith("ck/")}
