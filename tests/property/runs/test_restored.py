@@ -68,8 +68,9 @@ def test_what_a_restart_did_to_messages_is_what_the_definitions_say(
         assert {s.fate for s in found.spans} <= {"may-be-lost"}
         return
     gone = missing - {(row["channel"], row["seq"]) for row in logs}
-    lost = {s.channel: s.messages for s in found.spans if s.fate == "lost"}
-    assert lost == {channel: sum(c == channel for c, _ in gone) for channel in {c for c, _ in gone}}
+    lost = {(s.channel, n) for s in found.spans if s.fate == "lost" for n in range(s.start, s.end)}
+    assert lost == gone
+    assert sum(s.messages for s in found.spans if s.fate == "lost") == len(gone)
 
 
 def by_coordinator(records: list[dict[str, Any]], inside_workers: bool) -> dict[str, int]:
