@@ -45,6 +45,7 @@ _EFFECTS: Mapping[str, Effect] = {
     "missing-metadata": "data-duplicated",
     "missing-result-file": "data-lost",
     "offset-went-back": "data-lost",
+    "repeated-plan": "data-duplicated",
     "sink-log-ahead": "data-lost",
     "sink-log-behind": "data-lost",
     "unknown-time": "older-line",

@@ -218,7 +218,7 @@ def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:
 
 
 def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
-    """Judge batches next to each other: they must name the same sources, and no source may go back."""
+    """Judge batches next to each other: they name the same sources, none goes back, and no two are one plan."""
     for before, n in pairwise(sorted(logs.offsets)):
         start, end = logs.ends(before), logs.ends(n)
         if before != logs.before(n) or start is None or end is None:
@@ -239,6 +239,17 @@ def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
             if went_back(start[key], end[key]) and repartition_of(logs, n) is None:
                 message = f"{path}: source {key} ends before the end of batch {before}; one of the two is wrong."
                 yield Fact(file_finding("offset-went-back", severity, path, message))
+        if logs.offsets[n].value == logs.offsets[before].value and not logs.continuous:
+            message = (
+                f"{path} is a copy of {logs.offsets[before].path}: the same offsets, planned at the same time. What "
+                f"batch {n} read is not known."
+            )
+            if needed:
+                message += (
+                    f" A restart reads it again, from the end of batch {before}, and a sink may get it twice. Put the "
+                    "file back from a backup."
+                )
+            yield Fact(file_finding("repeated-plan", severity, path, message))
 
 
 def _lost_names(path: str, names: Iterable[str], severity: Severity) -> Iterable[Finding]:

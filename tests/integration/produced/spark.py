@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.builders.spark_state import HDFS, by_ids, checkpoint, hdfs, operator
+from tests.conftest import SAMPLES
 from tests.integration.produced.cases import Asked, cut, produces, sample
 
 HOME = "file:///srv/cklog-sample/wordcount"
@@ -156,7 +157,7 @@ def _(folder: Path) -> Asked:
 @produces("unchecked-sink", exit=0)
 def _(folder: Path) -> Asked:
     files = dict(by_ids().files)
-    files["offsets/4"] = files["offsets/3"]
+    files["offsets/4"] = files["offsets/3"].replace(b'"batchTimestampMs": 5', b'"batchTimestampMs": 6')
     return "recovery-line", stored(folder, files)
 
 
@@ -166,6 +167,11 @@ def _(folder: Path) -> Asked:
     files = {"metadata": b'{"id":"q"}', "sources/0/0": b'\0v1\n{"clicks":{"0":7}}', "commits/0": b"v1\n{}"}
     ends = {"offsets/0": head + b'{"clicks":{"0":33}}', "offsets/1": head + b'{"clicks":{"0":3}}'}
     return "recovery-line", stored(folder, files | ends)
+
+
+@produces("repeated-plan", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, written={"ck/offsets/6": (SAMPLES / "spark-wordcount/ck/offsets/5").read_bytes()})
 
 
 @produces("unreachable-batch", exit=4)

@@ -20,10 +20,10 @@ OF_42 = OF_41 | {f"{STORE}rocksdb.mergeOperatorVersion": "2"}
 
 
 def query(conf: dict[str, str], plan: str = "v1", commit: str = "v1", ends: dict[str, Any] | None = None) -> Memory:
-    head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 5, "conf": conf})
     lines = [f"{key}:{json.dumps(end)}" for key, end in (ends or {}).items()] or ["7"]
     files = {"metadata": b'{"id":"q"}', "sources/0/0": b"v1\n-6995"}
     for n in range(3):
+        head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": n, "conf": conf})
         files[f"offsets/{n}"] = "\n".join([plan, head, *lines]).encode()
         files[f"commits/{n}"] = f'{commit}\n{{"nextBatchWatermarkMs":0}}'.encode()
     return Memory("memory", (), files)
