@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import posixpath
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -52,5 +54,11 @@ class SinkFiles(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Whether the log lists files and none is there, nor any other: it may be a copy without results."""
-        return bool(self.lost) and not self.unlisted and not any(self.listed.values())
+        """Whether the log lists files and none is there, nor any other result: it may be a copy without them."""
+        results = [*itertools.chain.from_iterable(self.listed.values()), *filter(_is_part, self.unlisted)]
+        return bool(self.lost) and not results
+
+
+def _is_part(path: str) -> bool:
+    """Return whether a file is named as Spark names what its tasks write."""
+    return posixpath.basename(path).startswith("part-")

@@ -95,10 +95,13 @@ def test_going_back_writes_results_again(at: int, count: int) -> None:
     assert len(lost((OF_BATCH_3, None), at=at)) == count
 
 
-def test_a_copy_without_any_result_is_not_called_damaged() -> None:
+@pytest.mark.parametrize("also", [None, "out/README.md"])
+def test_a_copy_without_any_result_is_not_called_damaged(also: str | None) -> None:
     root = sample()
     for path in [path for path in root.files if path.startswith("out/part-")]:
         del root.files[path]
+    if also:
+        root.files[also] = b"the results were not copied"
     [finding] = [finding for finding in root.plan().findings if "result" in finding.id]
     assert (finding.id, finding.severity) == ("unchecked-results", "warning")
     root.write("out/_spark_metadata/0", b"v1")
