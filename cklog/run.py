@@ -205,9 +205,10 @@ class Run(AbstractContextManager["Run"]):
             hint = f"cklog retention {shlex.quote(self._root.path)}"
             raise UsageError(f"{self._asked.path} is only a part of the run {self._root.path}: name that", hint)
         from cklog.retention.linked import with_linked
+        from cklog.retention.unknown import with_unknown
 
         self._rests_on = Question(), KafkaLogs()
-        return self._concluded(with_linked(self.kind.retention(policy), self.root))
+        return self._concluded(with_unknown(with_linked(self.kind.retention(policy), self.root)))
 
     def graph(self, question: Question, asked: GraphQuestion) -> Answer[CheckpointGraph]:
         """Draw the checkpoint graph around the line."""

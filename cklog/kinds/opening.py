@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -102,7 +103,8 @@ def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
         message = f"{root.path}: {len(asked)} runs lie here: {_listed(asked)}"
         raise NotFound(message, "choose one with --run NAME, or make it PATH; cklog inspect lists them")
     if asked:
-        return _opened(root, asked[0], named=bool(run))
+        lying = sum(one.folder.startswith(f"{posixpath.dirname(asked[0].folder)}/".lstrip("/")) for one in found)
+        return _opened(root, asked[0], named=bool(run), alone=lying == 1)
     return _by_recognition(root, source)
 
 
@@ -137,12 +139,17 @@ def _is_cut(run: str, name: str) -> bool:
     return len(asked) == len(parts) and all(a == b or (_CUT.fullmatch(a) and b.startswith(a)) for a, b in pairs)
 
 
-def _opened(root: Root, run: RunFolder, named: bool) -> ChosenRun:
-    """The parser of a run: at PATH, as long as its format is recognised there, else at the run's own folder."""
+def _opened(root: Root, run: RunFolder, named: bool, alone: bool) -> ChosenRun:
+    """The parser of a run: at PATH, as long as its format is recognised there, else at the run's own folder.
+
+    What is read with a run lies in its own folder, or beside it if the run is `alone` in the folder above.
+    """
     parser = parser_class(PARSERS[run.format])
-    if not named and parser.recognises(root):
+    own = root.below(parser.whole_of(root, run.folder) if alone else run.folder)
+    beside = [parser_class(PARSERS[name]) for name in parser.reads_beside]
+    hidden = any(other.recognises(own) and not other.recognises(root) for other in beside)
+    if not named and parser.recognises(root) and not hidden:
         return ChosenRun(parser(root), root)
-    own = root.below(run.folder)
     note = f"the one run below PATH is {run.name} ({run.format})" if run.folder and not named else ""
     return ChosenRun(parser(own), own, note)
 

@@ -7,5 +7,6 @@ Each kind of run judges its own files, in `cklog.runs.*.retention`; this room ha
 - `files`: the files that hold stored checkpoints, as rows of a plan
 - `links`: which checkpoints are deltas on which, and what may go because of that
 - `linked`: what stays because a link leads to it
+- `unknown`: nothing may go where the line depends on a file of an unknown version
 - `view`: a plan as sentences and rows, as paths, and as a script to review
 """

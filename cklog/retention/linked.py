@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from cklog.local_files import is_local, os_name, text_name
 from cklog.model.verdict import Draft
-from cklog.retention.plan import RetentionPlan, RetentionRow, totals_of
+from cklog.retention.plan import RetentionPlan, RetentionRow, with_rows
 from cklog.storage import Root
 
 _RULE = "linked"
@@ -32,18 +30,7 @@ def with_linked(draft: Draft[RetentionPlan], root: Root) -> Draft[RetentionPlan]
     staying = {to: link for link, to in sorted(links.items(), reverse=True) if link not in going}
     held = {to: link for to, link in staying.items() if not _real(link, parent=True).startswith(f"{to}/")}
     rows = tuple(_held_row(row, base, held, root) for row in plan.rows)
-    if rows == plan.rows:
-        return draft
-    kept = [row for row, before in zip(rows, plan.rows, strict=True) if row.fate != before.fate]
-    rules = {rule: meaning for rule, meaning in plan.rules.items() if any(row.rule == rule for row in rows)}
-    made = replace(
-        plan,
-        rows=rows,
-        totals=totals_of(rows, plan.unit),
-        folders=_folders_with(plan.folders, kept),
-        rules=dict(sorted({**rules, _RULE: _MEANING}.items())),
-    )
-    return replace(draft, result=made)
+    return draft if rows == plan.rows else replace(draft, result=with_rows(plan, rows, {_RULE: _MEANING}))
 
 
 def _held_row(row: RetentionRow, base: str, held: Mapping[str, str], root: Root) -> RetentionRow:
@@ -64,23 +51,3 @@ def _real(path: str, parent: bool = False) -> str:
     if parent:
         return posixpath.join(_real(posixpath.dirname(path)), posixpath.basename(path))
     return text_name(os.path.realpath(os_name(path)))
-
-
-def _folders_with(folders: Sequence[dict[str, Any]], kept: Sequence[RetentionRow]) -> tuple[dict[str, Any], ...]:
-    """The sums of folders, where rows stay that were to go."""
-    names = sorted((folder["folder"] for folder in folders), key=lambda name: "" if name == "." else name, reverse=True)
-    files: Counter[str] = Counter()
-    size: Counter[str] = Counter()
-    for row in kept:
-        mine = next((name for name in names if name == "." or row.path.startswith(f"{name}/")), None)
-        if mine is not None:
-            files[mine] += 1
-            size[mine] += row.bytes or 0
-    return tuple(
-        {
-            **folder,
-            "obsolete_files": folder["obsolete_files"] - files[folder["folder"]],
-            "obsolete_bytes": folder["obsolete_bytes"] - size[folder["folder"]],
-        }
-        for folder in folders
-    )

@@ -7,8 +7,9 @@ Every kind of run makes its rows in a module of its own: `cklog.runs.snapshots.r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 RetentionFate = Literal["VALID", "KEEP", "OBSOLETE"]
@@ -93,3 +94,36 @@ def totals_of(rows: Iterable[RetentionRow], unit: str) -> dict[str, dict[str, in
 def rules_of(rows: Sequence[RetentionRow], meanings: Mapping[str, str]) -> dict[str, str]:
     """Return the rules that rows use, with their meanings."""
     return {rule: meanings[rule] for rule in sorted({row.rule for row in rows})}
+
+
+def with_rows(plan: RetentionPlan, rows: tuple[RetentionRow, ...], rules: Mapping[str, str]) -> RetentionPlan:
+    """Return a plan with rows in which less may go, by some more `rules`; they are as many as before, and so sorted."""
+    kept = [row for row, before in zip(rows, plan.rows, strict=True) if row.fate != before.fate]
+    used = {row.rule for row in rows}
+    return replace(
+        plan,
+        rows=rows,
+        totals=totals_of(rows, plan.unit),
+        folders=_folders_with(plan.folders, kept),
+        rules={rule: meaning for rule, meaning in sorted({**plan.rules, **rules}.items()) if rule in used},
+    )
+
+
+def _folders_with(folders: Sequence[dict[str, Any]], kept: Sequence[RetentionRow]) -> tuple[dict[str, Any], ...]:
+    """The sums of folders, where rows stay that were to go."""
+    names = sorted((folder["folder"] for folder in folders), key=lambda name: "" if name == "." else name, reverse=True)
+    files: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    for row in kept:
+        mine = next((name for name in names if name == "." or row.path.startswith(f"{name}/")), None)
+        if mine is not None:
+            files[mine] += 1
+            size[mine] += row.bytes or 0
+    return tuple(
+        {
+            **folder,
+            "obsolete_files": folder["obsolete_files"] - files[folder["folder"]],
+            "obsolete_bytes": folder["obsolete_bytes"] - size[folder["folder"]],
+        }
+        for folder in folders
+    )

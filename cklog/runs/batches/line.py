@@ -8,7 +8,7 @@ again with its stored range.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
 from cklog.errors import NotFound, UsageError
@@ -208,14 +208,19 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         doubled=None if _may_double(plan) else 0,
         unchecked=(
             *unchecked,
-            *((_OPERATORS,) if plan.stores and not plan.names_operators else ()),
+            *_unchecked_state(plan),
             *((_EPOCHS,) if plan.continuous and plan.committed >= 0 else ()),
         ),
     )
 
 
-_OPERATORS = Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
-"""Before state checkpoint format 2 only operators whose folders are there are known."""
+def _unchecked_state(plan: BatchPlan) -> Iterator[Unchecked]:
+    """Yield what is taken for granted of operators: before state checkpoint format 2 only their folders name them."""
+    if plan.stores and not plan.names_operators:
+        yield Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
+    elif not plan.stores and plan.committed >= 0:
+        yield Unchecked("state", "operators", "the query keeps no state: no state folder is here")
+
 
 _EPOCHS = Unchecked("sink", QUERY, "the sink has every row of the committed epochs (a Python foreach may lack some)")
 """Spark 3.5 commits an epoch of the continuous trigger before a Python foreach has been given its rows."""

@@ -49,6 +49,14 @@ def test_state_and_tables_are_named_until_their_options_are_given() -> None:
     assert TABLES not in [claim for _, claim, _ in unchecked(job / "checkpoints", "--sink", job / "table")]
 
 
+def test_a_query_without_a_state_folder_is_not_proved_stateless(tmp_path: Path) -> None:
+    """Spark 4.3 fails if the query has state (STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY)."""
+    run = shutil.copytree(SAMPLES / "spark-state-hdfs", tmp_path / "run")
+    shutil.rmtree(run / "ck/state")
+    assert ("state", "the query keeps no state: no state folder is here", None) in unchecked(run)
+    assert cklog("recovery-line", run, "--fail-on", "unchecked").code == 5
+
+
 def test_a_file_sink_that_was_read_is_not_named_but_files_elsewhere_are(tmp_path: Path) -> None:
     assert unchecked(WORDCOUNT) == [
         ("state", "every operator with state has a folder here: no commit names them", None),

@@ -73,6 +73,7 @@ def test_no_answer_rests_on_a_file_of_another_version(sample: str, command: str,
             assert found[0]["severity"] == "error"
             assert answer["result"].get("action", "undetermined") == "undetermined"
             assert not re.search(r"fails|remove|backup|damaged", found[0]["message"])
+            assert not [row for row in answer["result"].get("rows", []) if row.get("fate") == "OBSOLETE"], path
         else:
             assert answer["result"].get("action") == intact["result"].get("action")
         shutil.rmtree(folder)

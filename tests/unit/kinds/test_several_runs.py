@@ -73,9 +73,28 @@ def test_a_run_that_is_named_is_answered_as_it_is_alone(tmp_path: Path, sample: 
     [one] = [run for run in runs_of(Root(str(folder))) if run.format == FORMATS[sample]]
     with open_run(str(folder), Options(run=one.name)) as run:
         named = run.recovery_line(Question())
-    with open_run(str(folder / one.folder)) as run:
+    place = Path(one.folder).parent if sample == SPARK else Path(one.folder)  # with the output of its file sink
+    with open_run(str(folder / place)) as run:
         alone = run.recovery_line(Question())
     assert named == alone
+
+
+def test_stores_are_answered_with_the_changelogs_beside_them(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / STREAMS, tmp_path / "root/app")
+    for path in (tmp_path / "root", tmp_path / "root/app"):
+        assert cklog("recovery-line", path).code == 3, "stores are beyond their changelogs"
+
+
+@pytest.mark.parametrize("above", ["", "deep"])
+def test_a_query_is_answered_with_its_sink_wherever_path_is(tmp_path: Path, above: str) -> None:
+    folder = tmp_path / "root" / above
+    shutil.copytree(SAMPLES / "spark-wordcount", folder / "query")
+    (folder / "query/out/_spark_metadata/5").unlink()
+    (folder / "query/out/_spark_metadata/.5.crc").unlink(missing_ok=True)
+    asked = [folder / "query", tmp_path / "root", folder]
+    answers = [json.loads(cklog("recovery-line", path, "--json").out) for path in asked]
+    assert {"sink-log-behind"} <= {f["id"] for f in answers[0]["findings"]}
+    assert len({answer["result"]["action"] for answer in answers}) == 1
 
 
 def test_the_format_chooses_too(tmp_path: Path) -> None:
