@@ -105,7 +105,7 @@ def test_a_request_that_ends_every_process_is_an_error(monkeypatch: pytest.Monke
 def test_what_is_no_reply_leaves_nobody_waiting(reply: bytes) -> None:
     running = object.__new__(_Running)
     replies, into = os.pipe()
-    with subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen(["sleep", "2"], stdin=subprocess.PIPE) as process:
         place: SimpleQueue[Any] = SimpleQueue()
         running.process, running.has_ended = process, False
         running._waiting, running._lock = {1: place}, threading.Lock()
