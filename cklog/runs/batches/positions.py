@@ -14,7 +14,6 @@ from typing import Any
 
 from cklog.inputs.batches import LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
-from cklog.model.findings import Severity
 from cklog.model.values import is_integer
 from cklog.model.wording import first_few
 from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts
@@ -42,31 +41,19 @@ def _beginning_facts(parser: OffersBatches, logs: MetadataLogs, key: str, kind: 
     if read is None:
         yield from _lost_beginning(logs, listing, key, kind)
         return
-    severity: Severity = "error"
-    then, stops = f"The restart fails. {_BACK}.", True
-    if kind == "kafka" and logs.committed >= 0:
-        severity, then, stops = "warning", _resumes_without(logs), False
-    yield from flaw_facts(read, severity, then, stops)
+    then = f"The restart fails. {_BACK}."
+    yield from flaw_facts(read, "error", then, stops=True)
     yield from map(Fact, checksum_findings([read]))
     known = kind == "kafka" or (kind == "rate" and not _counts_otherwise(logs, key))
     if known and read.flaw is None and read.value is None:
         message = f"{read.path} does not begin with a version, and the source needs one there. {then}"
-        yield Fact(file_finding("torn-batch-file", severity, read.path, message, 0), stops)
-
-
-def _resumes_without(logs: MetadataLogs) -> str:
-    """Say that a Kafka source does without its beginning."""
-    return (
-        f"The file only records where the query began: a restart resumes from the offsets of batch {logs.committed} "
-        "without it."
-    )
+        yield Fact(file_finding("torn-batch-file", "error", read.path, message, 0), stops=True)
 
 
 def _lost_beginning(logs: MetadataLogs, listing: LogListing, key: str, kind: SourceKind) -> Iterable[Fact]:
     """Judge a source whose file is not there, or never was: only rate and Kafka sources are known to keep one."""
     path = f"{listing.folder}/0"
-    goes_on = kind == "kafka" and logs.committed >= 0
-    if 0 in listing.orphans and not goes_on:
+    if 0 in listing.orphans:
         message = (
             f"{path} is missing; only its checksum file is left. The source cannot create the file again, so the "
             f"restart fails. {_BACK}."
@@ -74,8 +61,11 @@ def _lost_beginning(logs: MetadataLogs, listing: LogListing, key: str, kind: Sou
         yield Fact(file_finding("missing-source-log", "error", path, message), stops=True)
     elif kind == "rate" and not _counts_otherwise(logs, key):
         yield _without_start_time(logs, path, key)
-    elif goes_on:
-        message = f"{path} is missing. {_resumes_without(logs)}"
+    elif kind == "kafka" and logs.committed >= 0:
+        message = (
+            f"{path} is missing. The file only records where the query began: a restart resumes from the offsets of "
+            f"batch {logs.committed} without it."
+        )
         yield Fact(file_finding("missing-source-log", "warning", path, message))
     elif kind == "kafka":
         message = (

@@ -49,12 +49,6 @@ def test_a_damaged_beginning_stops_a_kafka_source(data: bytes) -> None:
     assert (plan.fails, [id for _, id, _ in said(plan)]) == (True, ["torn-batch-file"])
 
 
-@pytest.mark.parametrize("kept", [{"0/0": bytes(16)}, {"0/0": b"\x00w1\n{}"}, {"0/.0.crc": b"crc\0"}])
-def test_kafka_goes_on_without_a_beginning_that_is_damaged(kept: dict[str, bytes]) -> None:
-    plan = planned([{"orders": {"0": 10}}, {"orders": {"0": 20}}], 0, kept)
-    assert (plan.fails, [severity for severity, _, _ in said(plan)]) == (False, ["warning"])
-
-
 def test_what_a_source_keeps_in_a_form_of_its_own_is_not_judged() -> None:
     assert said(planned([{"offset": 3, "own": True}], 0, {"0/0": b"own"})) == []
     assert said(planned([{"offset": 3, "own": True}], 0, {"0/0": bytes(16)})) != []
