@@ -103,7 +103,8 @@ def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
         message = f"{root.path}: {len(asked)} runs lie here: {_listed(asked)}"
         raise NotFound(message, "choose one with --run NAME, or make it PATH; cklog inspect lists them")
     if asked:
-        lying = sum(one.folder.startswith(f"{posixpath.dirname(asked[0].folder)}/".lstrip("/")) for one in found)
+        above = posixpath.dirname(asked[0].folder)
+        lying = sum(above in ("", one.folder) or one.folder.startswith(f"{above}/") for one in found)
         return _opened(root, asked[0], named=bool(run), alone=lying == 1)
     return _by_recognition(root, source)
 
@@ -145,12 +146,13 @@ def _opened(root: Root, run: RunFolder, named: bool, alone: bool) -> ChosenRun:
     What is read with a run lies in its own folder, or beside it if the run is `alone` in the folder above.
     """
     parser = parser_class(PARSERS[run.format])
-    own = root.below(parser.whole_of(root, run.folder) if alone else run.folder)
+    folder = parser.whole_of(root, run.folder) if alone else run.folder
+    own = root.below(folder)
     beside = [parser_class(PARSERS[name]) for name in parser.reads_beside]
     hidden = any(other.recognises(own) and not other.recognises(root) for other in beside)
     if not named and parser.recognises(root) and not hidden:
         return ChosenRun(parser(root), root)
-    note = f"the one run below PATH is {run.name} ({run.format})" if run.folder and not named else ""
+    note = f"the one run below PATH is {folder} ({run.format})" if folder and not named else ""
     return ChosenRun(parser(own), own, note)
 
 

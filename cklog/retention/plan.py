@@ -97,7 +97,7 @@ def rules_of(rows: Sequence[RetentionRow], meanings: Mapping[str, str]) -> dict[
 
 
 def with_rows(plan: RetentionPlan, rows: tuple[RetentionRow, ...], rules: Mapping[str, str]) -> RetentionPlan:
-    """Return a plan with rows in which less may go, by some more `rules`; they are as many as before, and so sorted."""
+    """Replace the rows of a plan by as many in which less may go; `rules` have the meanings of rules that are new."""
     kept = [row for row, before in zip(rows, plan.rows, strict=True) if row.fate != before.fate]
     used = {row.rule for row in rows}
     return replace(

@@ -1,4 +1,4 @@
-"""Files of a version that cklog does not know: what they need is not known, so nothing may go."""
+"""Let nothing go where the line depends on a file whose version cklog does not know."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from cklog.model.verdict import UNKNOWN_VERSION, Draft
 from cklog.retention.plan import RetentionPlan, with_rows
 
 _RULE = "unknown-version"
-_MEANING = "the line depends on a file of an unknown version: what else that needs is not known"
+_MEANING = "the line depends on a file whose version cklog does not know, and which other files that needs is not known"
 
 
 def with_unknown(draft: Draft[RetentionPlan]) -> Draft[RetentionPlan]:
-    """Return a plan by which nothing may go, if the line depends on a file of an unknown version."""
+    """Keep every file of a plan if the line depends on a file of an unknown version."""
     if not any(finding.id == UNKNOWN_VERSION and finding.severity == "error" for finding in draft.findings):
         return draft
     plan = draft.result

@@ -219,7 +219,7 @@ def _unchecked_state(plan: BatchPlan) -> Iterator[Unchecked]:
     if plan.stores and not plan.names_operators:
         yield Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
     elif not plan.stores and plan.committed >= 0:
-        yield Unchecked("state", "operators", "the query keeps no state: no state folder is here")
+        yield Unchecked("state", "operators", "the query keeps no state (there is no state folder)")
 
 
 _EPOCHS = Unchecked("sink", QUERY, "the sink has every row of the committed epochs (a Python foreach may lack some)")

@@ -53,7 +53,7 @@ def test_a_query_without_a_state_folder_is_not_proved_stateless(tmp_path: Path) 
     """Spark 4.3 fails if the query has state (STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY)."""
     run = shutil.copytree(SAMPLES / "spark-state-hdfs", tmp_path / "run")
     shutil.rmtree(run / "ck/state")
-    assert ("state", "the query keeps no state: no state folder is here", None) in unchecked(run)
+    assert ("state", "the query keeps no state (there is no state folder)", None) in unchecked(run)
     assert cklog("recovery-line", run, "--fail-on", "unchecked").code == 5
 
 

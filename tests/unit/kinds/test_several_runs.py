@@ -95,6 +95,9 @@ def test_a_query_is_answered_with_its_sink_wherever_path_is(tmp_path: Path, abov
     answers = [json.loads(cklog("recovery-line", path, "--json").out) for path in asked]
     assert {"sink-log-behind"} <= {f["id"] for f in answers[0]["findings"]}
     assert len({answer["result"]["action"] for answer in answers}) == 1
+    found = "deep/query" if above else "query"
+    said = cklog("recovery-line", tmp_path / "root").err
+    assert said == f"the one run below PATH is {found} (spark-checkpoint)\n", "commands are relative to it"
 
 
 def test_the_format_chooses_too(tmp_path: Path) -> None:
