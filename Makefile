@@ -11,7 +11,7 @@ test:
 	python -m pytest
 
 test-slow:
-	python -m pytest -m slow
+	python -m pytest -m slow --hypothesis-profile=all
 
 samples:  # not those of real systems: make_spark_wordcount.py, make_spark_state.py, make_flink.py,
 # make_spark_tables.py, make_flink_tables.py

@@ -26,8 +26,11 @@ sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(REPOSITORY
 
 pytest.register_assert_rewrite("tests.builders", "tests.reading", "tests.oracles", "tests.program")
 
-settings.register_profile("cklog", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("cklog")
+settings.register_profile(
+    "all", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=100
+)
+settings.register_profile("change", settings.get_profile("all"), max_examples=25)
+settings.load_profile("change")
 
 
 def sample_script(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.arrays.digraph import Digraph, greatest_reaching, reached, strong_components
+from tests.examples import examples
 from tests.loop_forms import FORMS, forced
 
 
@@ -33,7 +34,7 @@ def graphs(draw: st.DrawFn) -> tuple[Digraph, networkx.DiGraph[int]]:
     return Digraph(starts, np.array([b for _, b in edges], np.int32)), known
 
 
-ANY_FORM = settings(deadline=None, max_examples=200)
+ANY_FORM = settings(deadline=None, max_examples=examples(200))
 
 
 @ANY_FORM

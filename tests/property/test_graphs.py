@@ -24,10 +24,11 @@ from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.zigzag.intervals import staircases, useless
 from cklog.zigzag.message_edges import cut_history, message_edges
+from tests.examples import examples
 from tests.oracles import lines as oracle
 
-GRAPHS = settings(deadline=None, max_examples=200)
-PICTURES = settings(deadline=None, max_examples=60)
+GRAPHS = settings(deadline=None, max_examples=examples(200))
+PICTURES = settings(deadline=None, max_examples=examples(60))
 
 
 @st.composite

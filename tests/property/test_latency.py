@@ -21,6 +21,7 @@ from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from cklog.runs.records import latency as messages
 from tests.builders.native import write
+from tests.examples import examples
 from tests.oracles.latency import back_at, nearest_rank, normal, steps
 
 record = st.tuples(st.integers(-3000, 9000), st.integers(-40, 60) | st.integers(-400, 4000))
@@ -73,7 +74,7 @@ def results_answer(of: list[tuple[int, int]], asked: LatencyQuestion, form: str,
 
 
 @given(records, questions, st.sampled_from(["parquet", "jsonl"]), st.sampled_from([64, 1 << 20]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_results_have_the_latencies_of_the_definition(
     of: list[tuple[int, int]], asked: LatencyQuestion, form: str, split: int
 ) -> None:
@@ -111,7 +112,7 @@ def run_folder(folder: Path, of: list[tuple[int, int]], logged: list[bool], agai
     st.lists(st.booleans(), min_size=1, max_size=3),
     st.integers(1, 50),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_messages_have_the_latencies_of_the_definition(
     of: list[tuple[int, int]], asked: LatencyQuestion, logged: list[bool], again: list[bool], at_once: int
 ) -> None:

@@ -16,10 +16,11 @@ from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
 from cklog.lines.propagation import rollback_propagation
 from cklog.lines.rollback import RollbackStep, domino_depth, forcing_chain, rollback_steps
 from cklog.zigzag.intervals import useless
+from tests.examples import examples
 from tests.oracles import lines as oracle
 from tests.oracles.lines import Run, runs
 
-GRAPHS = settings(deadline=None, max_examples=300)
+GRAPHS = settings(deadline=None, max_examples=examples(300))
 EVERYTHING = 2**63 - 1
 
 

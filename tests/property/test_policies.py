@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cklog.policies import check_records as check_policy
 from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CheckPolicy, CostBenefit, Ledger, Targets
 from cklog.policies.load_time import LoadTime
+from tests.examples import examples
 from tests.oracles.ledger import PlainLedger
 
 targets = st.builds(
@@ -93,7 +94,7 @@ class Both:
         assert [self.plain.check_oldest() for _ in checked] == checked.tolist()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(histories)
 def test_the_ledger_is_the_list_of_records(history: list[tuple[str, tuple[CheckPolicy, int]]]) -> None:
     both = Both()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cklog.lines.recovery.time import bound_findings, recovery_time
 from cklog.lines.recovery.work import Work, Works, exactly
 from cklog.model.recovery_time import RecoveryRates, Span
+from tests.examples import examples
 
 SLACK = 0.002
 """Times are rounded to 0.001 ms."""
@@ -114,7 +115,7 @@ def works_of(parts: list[Part], input_rate: float | None = 0.0) -> Works:
 
 
 @given(runs(), st.randoms(use_true_random=False))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_every_recovery_ends_within_its_range(parts: list[Part], rng: random.Random) -> None:
     found = recovery_time(works_of(parts), RecoveryRates())
     ready = simulate(parts, rng)

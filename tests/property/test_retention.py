@@ -24,6 +24,7 @@ from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.runs.pieces.analyses import version_retention
+from tests.examples import examples
 from tests.oracles import lines as oracle
 
 Records = list[dict[str, Any]]
@@ -107,7 +108,7 @@ def subsets(names: Sequence[str]) -> Iterator[frozenset[str]]:
 
 
 @given(cases())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_deleting_everything_proposed_changes_no_line_of_any_failure(case: Case) -> None:
     plan = planned(case.execution, case.records, case.policy)
     gone = {row.checkpoint for row in plan.rows if row.fate == "OBSOLETE"}
@@ -120,7 +121,7 @@ def test_deleting_everything_proposed_changes_no_line_of_any_failure(case: Case)
 
 
 @given(cases())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_what_the_lines_of_the_definition_hold_is_valid(case: Case) -> None:
     """Without deltas: every stored checkpoint in the line of any failure, by enumeration."""
     bases = [{name: value for name, value in r.items() if name not in ("form", "parent")} for r in case.records]
@@ -133,7 +134,7 @@ def test_what_the_lines_of_the_definition_hold_is_valid(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_who_asks_to_keep_gets_it_with_all_that_it_stands_on(case: Case) -> None:
     plan = planned(case.execution, case.records, case.policy)
     rows = {row.checkpoint: row for row in plan.rows}
@@ -156,7 +157,7 @@ def test_who_asks_to_keep_gets_it_with_all_that_it_stands_on(case: Case) -> None
 
 
 @given(cases(), st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_damage_lets_go_of_nothing_that_the_whole_history_needs(case: Case, data: st.DataObject) -> None:
     """Records that were lost, and a torn line in their place."""
     bases = [{name: value for name, value in r.items() if name not in ("form", "parent")} for r in case.records]

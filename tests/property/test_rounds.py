@@ -19,6 +19,7 @@ from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
 from cklog.run import Options, open_run
+from tests.examples import examples
 from tests.oracles.token_runs import (
     Application,
     Event,
@@ -149,7 +150,7 @@ SAMPLE = Path("sample_logs/token-rounds")
 FILES = ["job.json", *(f"{place}/part-00000.jsonl" for place in ("checkpoints", "system", "channels"))]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(FILES), st.floats(0, 1), st.integers(1, 255), st.booleans())
 @example("checkpoints/part-00000.jsonl", 0.03125, 1, True)  # within the first record
 @example("job.json", 1.0, 1, True)  # the last newline, on which nothing rests
@@ -181,7 +182,7 @@ values = (
 events = st.sampled_from([*ON_CHANNELS, *OF_SUBTASKS, "boot"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(events, st.dictionaries(st.sampled_from(SYSTEM.names[1:]), values)), max_size=6))
 def test_any_system_log_is_answered(told: list[tuple[str, dict[str, object]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -19,9 +19,10 @@ from cklog.protocols.failures_over_time import failures_over_time
 from cklog.protocols.index_audit import index_audit
 from cklog.zigzag.intervals import useless
 from cklog.zigzag.paths import Hop, Zigzags
+from tests.examples import examples
 from tests.oracles import lines as oracle
 
-GRAPHS = settings(deadline=None, max_examples=300)
+GRAPHS = settings(deadline=None, max_examples=examples(300))
 
 Run = tuple[oracle.Execution, History]
 
@@ -82,7 +83,7 @@ def test_every_witness_is_a_real_zigzag_cycle_and_there_is_no_shorter_one(run: R
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=5_000)
+@settings(deadline=None, max_examples=examples(5_000))
 @given(wrecks(most_events=90))
 def test_the_same_on_thousands_of_executions(run: Run) -> None:
     hold_witnesses(*run)

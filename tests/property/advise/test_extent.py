@@ -23,6 +23,7 @@ from cklog.errors import UsageError
 from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CheckPolicy, Targets
 from cklog.policies.load_time import LoadTime
 from cklog.run import Options, open_run
+from tests.examples import examples
 from tests.oracles.ledger import PlainLedger
 
 WORDS = ("open", "check", "result", "emit")
@@ -223,7 +224,7 @@ def policy_of(setting: PolicySetting) -> CheckPolicy | None:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(history=tuples, asked=questions, cut=st.integers(0, 20), split_bytes=st.sampled_from([70, 300, 1 << 20]))
 def test_every_row_is_what_the_policy_would_have_done_record_by_record(
     history: list[Tuple], asked: ExtentQuestion, cut: int, split_bytes: int
@@ -246,7 +247,7 @@ def test_every_row_is_what_the_policy_would_have_done_record_by_record(
         assert shown(outcome) == expected(p), outcome.setting.name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(history=tuples, split_bytes=st.integers(1, 400))
 def test_the_size_of_splits_does_not_show(history: list[Tuple], split_bytes: int) -> None:
     log = log_of(history)
@@ -255,7 +256,7 @@ def test_the_size_of_splits_does_not_show(history: list[Tuple], split_bytes: int
     assert advice(written(log)) == advice(written(log), split_bytes=split_bytes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(history=tuples, longest=st.floats(0.001, 0.2))
 def test_the_chosen_setting_is_the_cheapest_of_those_that_are_fast_enough(history: list[Tuple], longest: float) -> None:
     log = log_of(history)

@@ -16,6 +16,7 @@ from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.run import open_run
 from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
+from tests.examples import examples
 
 Record = dict[str, Any]
 
@@ -61,7 +62,7 @@ def restorable(rows: list[Record], subtask: int) -> list[int]:
 
 
 @given(records())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_all_three_go_by_the_same_checkpoints(rows: list[Record]) -> None:
     with TemporaryDirectory() as folder:
         write(Path(folder), "checkpoints", rows)
@@ -77,7 +78,7 @@ def test_all_three_go_by_the_same_checkpoints(rows: list[Record]) -> None:
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["join", "count", "window"]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_damage_costs_the_records_it_hits_and_what_stands_on_them(chance: random.Random, operator: str) -> None:
     data = bytearray((SAMPLES / "incremental" / "checkpoints" / f"{operator}.jsonl").read_bytes())
     for _ in range(chance.randrange(1, 4)):

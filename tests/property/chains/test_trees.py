@@ -15,6 +15,7 @@ from cklog.chains.build import piece_microseconds, piece_sizes
 from cklog.chains.restorable import Chains, chains_of
 from cklog.chains.ways import TOO_LARGE, UNKNOWN, ways
 from cklog.inputs.pieces import PIECES
+from tests.examples import examples
 
 Piece = dict[str, Any]
 Name = tuple[str, int, str]
@@ -98,7 +99,7 @@ def chains(rows: Sequence[Piece]) -> Chains:
 
 
 @given(pieces)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_a_version_is_read_from_an_intact_base_or_from_its_parent_and_a_delta(rows: list[Piece]) -> None:
     found, oracle = chains(rows), Oracle(rows)
     assert [tuple(name) for name in found.names] == oracle.names()
@@ -120,7 +121,7 @@ def key(p: Piece) -> tuple[Any, ...]:
 
 
 @given(pieces)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_can_be_restored_together(rows: list[Piece]) -> None:
     found, oracle = chains(rows), Oracle(rows)
     names = oracle.names()
@@ -130,7 +131,7 @@ def test_what_can_be_restored_together(rows: list[Piece]) -> None:
 
 
 @given(pieces, st.randoms())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_the_order_of_the_pieces_does_not_matter(rows: list[Piece], random: Any) -> None:
     shuffled = list(rows)
     random.shuffle(shuffled)
@@ -143,7 +144,7 @@ def test_the_order_of_the_pieces_does_not_matter(rows: list[Piece], random: Any)
 
 
 @given(pieces)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_link_that_is_named_is_the_nearest_that_fails(rows: list[Piece]) -> None:
     """It fails by itself, and every version between it and the one asked for stands on the next by an intact delta."""
     found, oracle = chains(rows), Oracle(rows)
@@ -172,7 +173,7 @@ forests = st.lists(st.tuples(st.booleans(), st.integers(0, 10**6), st.integers(-
 
 
 @given(forests)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_sums_along_ways_equal_a_loop(nodes: list[tuple[bool, int, int]]) -> None:
     below = [i - 1 if ahead else (at % (i + 1)) - 1 for i, (ahead, at, _) in enumerate(nodes)]
     values = [value for _, _, value in nodes]

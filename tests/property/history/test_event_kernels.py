@@ -28,6 +28,7 @@ from cklog.history.events.kernels import (
 from cklog.history.events.order import order_of
 from cklog.model.names import Subtask
 from cklog.model.schemas import EVENTS
+from tests.examples import examples
 
 Row = dict[str, Any]
 CHANNELS = ["a/0->b/0", "a/0->b/0#1", "b/0->a/0", "a/1->a/1", "c/0->b/0", "nonsense", None]
@@ -85,7 +86,7 @@ def subtask(row: Row) -> Subtask:
 shapes = (logs(), st.integers(1, 30), st.booleans(), st.none() | st.integers(0, 9))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(*shapes)
 def test_a_survey_counts_events_and_keeps_checkpoints(
     rows: list[Row], size: int, coded: bool, as_of: int | None
@@ -142,7 +143,7 @@ def intervals(rows: list[Row], places: Places) -> list[tuple[Row, int]]:
     return found
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(*shapes)
 def test_intervals_hold_the_span_of_each_side_of_a_channel(
     rows: list[Row], size: int, coded: bool, as_of: int | None
@@ -190,7 +191,7 @@ def unusable(rows: list[Row]) -> dict[tuple[str, Any, str], tuple[int, int]]:
     return {key: (len(offsets), min(offsets)) for key, offsets in found.items()}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(*shapes)
 def test_runs_and_numbers_are_sets_of_consecutive_numbers(
     rows: list[Row], size: int, coded: bool, as_of: int | None

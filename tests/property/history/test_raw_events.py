@@ -22,6 +22,7 @@ from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.run import Run, open_run
 from tests.builders.executions import manifest, write, write_file
+from tests.examples import examples
 from tests.oracles.lines import (
     EPOCH,
     Execution,
@@ -92,7 +93,7 @@ def to_replay(answer: Answer[Any]) -> set[Message]:
     return {(r.channel, seq) for r in answer.result.channels for seq in range(r.replay_from, r.replay_to)}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(cases())
 def test_the_line_of_raw_events_is_the_exhaustive_maximum_and_replays_what_is_in_flight(case: Case) -> None:
     execution, failed, rng = case
@@ -122,7 +123,7 @@ def out_of_order(execution: Execution) -> set[str]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases())
 def test_raw_events_and_checkpoint_records_give_the_same_answer(case: Case) -> None:
     execution, failed, rng = case
@@ -155,7 +156,7 @@ def overtaken_at_the_end(execution: Execution, channel: str) -> bool:
     return bool(got) and max(got) >= len(got)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases(), st.booleans())
 def test_records_without_watermarks_are_placed_by_their_events(case: Case, whole: bool) -> None:
     execution, failed, rng = case
@@ -185,7 +186,7 @@ def test_records_without_watermarks_are_placed_by_their_events(case: Case, whole
     assert "unplaced-checkpoint" not in told
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(cases())
 def test_verify_proves_the_line_of_raw_events(case: Case) -> None:
     execution, failed, rng = case
@@ -201,7 +202,7 @@ def test_verify_proves_the_line_of_raw_events(case: Case) -> None:
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases(), st.integers(0, 400))
 def test_what_happens_later_changes_nothing_as_of_then(case: Case, moment: int) -> None:
     execution, failed, rng = case
@@ -251,7 +252,7 @@ def write_injured(folder: Path, execution: Execution, rng: random.Random) -> boo
     return seen
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(cases())
 def test_lost_events_never_make_the_line_newer(case: Case) -> None:
     execution, failed, rng = case
@@ -269,7 +270,7 @@ def test_lost_events_never_make_the_line_newer(case: Case) -> None:
     assert "bad-record" in {f.id for f in found.findings}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(cases())
 def test_numbers_show_that_events_are_missing_where_nothing_else_does(case: Case) -> None:
     execution, failed, rng = case
@@ -291,7 +292,7 @@ def test_numbers_show_that_events_are_missing_where_nothing_else_does(case: Case
 
 
 @pytest.mark.spark
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(case=cases())
 def test_both_engines_give_the_same_bytes(case: Case, spark: Engine) -> None:
     execution, failed, rng = case

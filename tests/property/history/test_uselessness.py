@@ -14,6 +14,7 @@ from cklog.model.question import Question
 from cklog.model.zigzag import ZCycles
 from cklog.run import Options, open_run
 from tests.builders.executions import failed_runs, manifest, write
+from tests.examples import examples
 from tests.oracles.lines import (
     Execution,
     checkpoint_records,
@@ -37,7 +38,7 @@ def named(found: ZCycles) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("evidence", ["events", "events beside watermarks", "volatile"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=failed_runs())
 def test_all_useless_checkpoints_are_named_whatever_failed(case: Case, evidence: str) -> None:
     execution, failed, rng = case
@@ -61,7 +62,7 @@ def test_all_useless_checkpoints_are_named_whatever_failed(case: Case, evidence:
     assert set(found.unseen) <= (silent if evidence == "events" else set())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=failed_runs())
 def test_without_evidence_the_answer_says_of_whom_later_receipts_are_not_in_it(case: Case) -> None:
     execution, failed, rng = case

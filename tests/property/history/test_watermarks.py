@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from cklog.model.question import Question
 from cklog.run import open_run
+from tests.examples import examples
 
 Marks = dict[str, tuple[list[int], list[int]]]
 """By channel, the watermarks of its sender's and of its receiver's checkpoints, from number 1 on."""
@@ -75,7 +76,7 @@ def answered(given: Marks) -> tuple[dict[str, int], set[str]]:
     return line, {finding.id for finding in answer.findings}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(marks())
 @example({"a/0->b/0": ([5], [9, 3])})
 @example({"a/0->b/0": ([5, 2], [3])})

@@ -27,6 +27,7 @@ from cklog.model.trust import TRUSTS
 from cklog.parsers.results.files import ResultFiles
 from cklog.parsers.tables.records import strict_json
 from cklog.storage import Root
+from tests.examples import examples
 
 Row = dict[str, Any]
 Again = tuple[int, int | None] | None
@@ -126,7 +127,7 @@ AGAIN = st.none() | st.tuples(st.integers(-10, 30), st.none() | st.integers(0, 8
 FORMS = st.sampled_from(["parquet", "jsonl", "jsonl.gz"])
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(TIMES, SPANS, FORMS, st.sampled_from(["plain", "spaced", "summed"]), AGAIN, st.integers(0, 1 << 30))
 @example([1, None, 0], [], "parquet", "plain", (0, None), 306934)  # a row without a time, first in the restart's file
 def test_files_keep_their_rows_in_order(

@@ -10,6 +10,7 @@ from cklog.impact.elements import Listed
 from cklog.impact.model import Operator, OutputImpact, Window
 from cklog.impact.output import CrashRecovery, output_impact
 from cklog.simulate.odysseus.query import Element, OdysseusQuery, Running
+from tests.examples import examples
 from tests.oracles.impact import (
     NO_SUPPORT,
     Case,
@@ -24,7 +25,7 @@ from tests.oracles.impact import (
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_a_simulated_run_yields_what_the_definition_of_windows_says(case: Case) -> None:
     for simulated, defined in (
@@ -35,13 +36,13 @@ def test_a_simulated_run_yields_what_the_definition_of_windows_says(case: Case) 
         assert rows_of(simulated) == defined
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(cases())
 def test_every_missing_wrong_or_doubled_result_lies_in_its_announced_phase(case: Case) -> None:
     check_announced(case)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(cases(hidden=True))
 def test_and_so_it_does_where_nothing_is_known_of_the_elements(case: Case) -> None:
     check_announced(case)
@@ -56,7 +57,7 @@ def is_simple(case: Case, impact: OutputImpact) -> bool:
     )
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(cases(kinds=("map", "time", "count")))
 def test_phases_of_repeatable_and_convergent_capable_operators_are_tight(case: Case) -> None:
     for impact in case.impacts:
@@ -72,7 +73,7 @@ def test_phases_of_repeatable_and_convergent_capable_operators_are_tight(case: C
         assert impact.convergence == ("finite" if wrong else "none") or not after
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(cases())
 def test_counts_hold_what_is_counted(case: Case) -> None:
     check_counts(case)
@@ -83,7 +84,7 @@ def test_the_class_of_each_operator_is_told() -> None:
     assert found.recovery == "deterministic"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(windows("time", constant=True), min_size=1, max_size=3),
     st.lists(st.integers(0, 4), min_size=5, max_size=60),

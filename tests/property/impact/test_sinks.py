@@ -13,6 +13,7 @@ from cklog.impact.sinks.model import SinkImpact
 from cklog.model.question import Question
 from cklog.run import Options, open_run
 from tests.builders.executions import failed_runs, manifest, tables, write
+from tests.examples import examples
 from tests.oracles.lines import Execution, latest_line
 
 
@@ -46,7 +47,7 @@ def in_order(execution: Execution, channel: str) -> bool:
     return got == list(range(len(got)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(failed_runs())
 def test_sinks_take_again_what_they_took_after_the_line(
     case: tuple[Execution, frozenset[str], random.Random],

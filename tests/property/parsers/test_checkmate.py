@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from cklog.model.question import Question
 from cklog.run import Options, Run, open_run
 from tests.builders.checkmate import put_log, put_snapshot
+from tests.examples import examples
 from tests.oracles import lines as oracle
 
 Told = tuple[dict[str, int], dict[str, tuple[int, int, int | None, bool | None]]]
@@ -74,7 +75,7 @@ def told(log: Run, execution: oracle.Execution) -> Told:
     return {s: line[s] for s in execution.subtasks}, {c: replay[c] for c in execution.channels if c in replay}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(oracle.executions())
 def test_a_dump_and_native_records_give_one_answer(execution: oracle.Execution) -> None:
     assume(not any("#" in channel for channel in execution.channels))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cklog.parsers.connect.java_map import NotThisMap, read_map
 from tests.builders.connect import Topic, entry, java_map, key
 from tests.builders.kafka import ABORT, COMMIT
+from tests.examples import examples
 from tests.program import cklog
 
 PAIRS = st.lists(st.tuples(st.none() | st.binary(max_size=30), st.none() | st.binary(max_size=60)), max_size=12)
@@ -56,7 +57,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 OPERATION = st.tuples(st.integers(0, 3), st.none() | st.integers(0, 99), st.sampled_from(["plain", "commit", "abort"]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(OPERATION, min_size=1, max_size=25), st.integers(1, 3))
 def test_the_newest_of_each_key_is_what_a_dictionary_holds(
     operations: list[tuple[int, int | None, str]], partitions: int
@@ -82,7 +83,7 @@ def test_the_newest_of_each_key_is_what_a_dictionary_holds(
     assert stored == {name: None if value is None else {"n": value} for name, value in held.items()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=3))
 def test_a_store_with_changed_bytes_ends_in_a_documented_way(changes: list[tuple[int, int]]) -> None:
     """Whatever a byte becomes: an answer with a documented code, and no traceback."""

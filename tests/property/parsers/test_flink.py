@@ -17,6 +17,7 @@ from cklog.parsers.flink import handles as flink_handles
 from cklog.parsers.flink.derived import operator_id
 from tests.builders import flink as fb
 from tests.builders.flink import Built
+from tests.examples import examples
 from tests.reading.flink import said, scanned, split_of
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -116,7 +117,7 @@ def read_back(built: Built) -> list[dict[str, Any]]:
 
 
 @given(files_of_metadata())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_is_written_is_what_is_read(built: Built) -> None:
     found = read_back(built)
     for one in found:
@@ -129,7 +130,7 @@ def test_what_is_written_is_what_is_read(built: Built) -> None:
 
 
 @given(files_of_metadata(), st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_part_of_a_file_is_damage_and_no_row(built: Built, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(built.data) - 1))
     with TemporaryDirectory() as folder:
@@ -144,7 +145,7 @@ def test_a_part_of_a_file_is_damage_and_no_row(built: Built, data: st.DataObject
 
 
 @given(files_of_metadata(), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_wrong_bytes_are_rows_or_damage_and_never_an_error(built: Built, data: st.DataObject) -> None:
     wrong = bytearray(built.data)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -166,7 +167,7 @@ alike = st.builds(
 
 
 @given(st.lists(alike | files, max_size=6), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_files_read_at_once_are_those_read_one_by_one(runs: list[list[Built]], data: st.DataObject) -> None:
     """In order, with their offsets, and with the same damage at the same byte."""
     shared = [one for run in runs for one in run]
@@ -182,7 +183,7 @@ def test_files_read_at_once_are_those_read_one_by_one(runs: list[list[Built]], d
 
 
 @given(files_of_metadata())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_every_row_is_where_it_says(built: Built) -> None:
     """A reader that is started at the offset of a row's operator finds its id there, behind its names."""
     with TemporaryDirectory() as folder:

@@ -27,6 +27,7 @@ from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import Segment
 from tests.builders import kafka as kb
 from tests.builders.kafka import CODECS, Row
+from tests.examples import examples
 
 COLUMNS = (*BATCHES.names, "_path", "_offset")
 
@@ -115,20 +116,20 @@ def same(packed: list[bytes]) -> None:
 
 
 @given(st.lists(st.one_of(batches(), messages(), hostile()), max_size=8), st.sampled_from([1, 3, 32]))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_many_at_once_are_the_records_one_by_one(packed: list[bytes], side_by_side: int) -> None:
     with patch.object(kafka_decode, "_SIDE_BY_SIDE", side_by_side):
         same(packed)
 
 
 @given(st.lists(hostile(), min_size=1, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_hostile_batches_are_faults_for_the_same_reason(packed: list[bytes]) -> None:
     same(packed)
 
 
 @given(rows, st.integers(60, 70), st.binary(min_size=1, max_size=2))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @example(Row(b"v"), 65, b"\xff")
 def test_more_headers_than_are_followed_at_once(row: Row, count: int, name: bytes) -> None:
     many = replace(row, headers=[("n" * len(name), b"x")] * count)
@@ -208,7 +209,7 @@ def _no_run(segment: Segment, start: int, end: int, most: int, check: bool) -> h
 
 
 @given(logs(), st.booleans(), st.sampled_from([1, 61, 100, 200, 1 << 20]))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_runs_give_the_rows_and_the_damage_of_the_careful_walk(data: bytes, check: bool, window: int) -> None:
     with TemporaryDirectory() as name:
         fast, careful = both(Path(name), data, check, window=window)
@@ -216,7 +217,7 @@ def test_runs_give_the_rows_and_the_damage_of_the_careful_walk(data: bytes, chec
 
 
 @given(logs(), st.integers(1, 12))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_splits_at_batches_give_the_rows_of_the_whole(data: bytes, every: int) -> None:
     with TemporaryDirectory() as name:
         whole, _ = both(Path(name), data, True)

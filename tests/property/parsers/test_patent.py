@@ -19,6 +19,7 @@ from cklog.retention.links import deletable
 from cklog.storage import Root
 from tests.builders.patent import Operator, Pairs, export, lines_of
 from tests.conftest import SAMPLES
+from tests.examples import examples
 from tests.program import cklog
 from tests.reading.patent import pieces, rows
 
@@ -144,13 +145,13 @@ def stores(draw: st.DrawFn) -> Pairs:
     return made.in_chunks(size) if size else made.pairs
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(stores())
 def test_every_checkpoint_of_an_intact_store_is_read_as_a_restart_reads_it(pairs: Pairs) -> None:
     assert told(pairs) == expected(pairs)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(stores(), st.data())
 def test_keys_that_are_lost_cost_what_a_restart_can_no_longer_read(pairs: Pairs, data: st.DataObject) -> None:
     """Nothing that fails is believed. What is refused beside it: pieces whose end a lost index no longer tells."""
@@ -181,7 +182,7 @@ def told_or_none(pairs: Pairs) -> dict[int, Reads]:
         return {}
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(stores(), st.data())
 def test_with_checksums_no_changed_byte_makes_an_answer_newer_or_another(pairs: Pairs, data: st.DataObject) -> None:
     true = expected(pairs)
@@ -267,7 +268,7 @@ def forests(draw: st.DrawFn) -> tuple[list[int], dict[int, list[int]], set[int]]
     return nodes, parents, draw(st.sets(st.integers(0, 11)))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(forests())
 def test_what_goes_is_what_only_marked_ones_stand_on(case: tuple[list[int], dict[int, list[int]], set[int]]) -> None:
     nodes, parents, marked = case
@@ -283,7 +284,7 @@ def test_what_goes_is_what_only_marked_ones_stand_on(case: tuple[list[int], dict
     assert deletable(nodes, parents, marked) == set(nodes) - needed
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.integers(1, 9), st.sets(st.integers(1, 9)), st.randoms(use_true_random=False))
 def test_the_patent_s_procedure_step_by_step(length: int, bases: set[int], order: random.Random) -> None:
     """Requests to delete come one by one, in any order; at each, the text of the patent is done as it stands."""
@@ -328,7 +329,7 @@ def mutated(lines: list[bytes], order: random.Random) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(stores(), st.randoms(use_true_random=False))
 def test_mutated_exports_have_an_answer(pairs: Pairs, order: random.Random) -> None:
     try:

@@ -24,6 +24,7 @@ from cklog.simulate.dataflow.run import write as write_run
 from tests.builders.dataflow_runs import START, setting
 from tests.builders.executions import manifest, write
 from tests.conftest import SAMPLES
+from tests.examples import examples
 from tests.oracles.induced import forced_by_bcs, forced_by_hmnr
 from tests.oracles.lines import Execution, event_records, executions, latest_line, useless_by_zigzag
 
@@ -59,7 +60,7 @@ def taken_at(execution: Execution) -> dict[tuple[str, int], int]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(executions(24), st.randoms(use_true_random=False))
 def test_what_each_protocol_costs_is_what_brute_force_counts(execution: Execution, rng: Any) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -21,6 +21,7 @@ from cklog.queues.full_scans import forward_scan
 from cklog.render.formats import plain
 from cklog.run import Options, open_run
 from cklog.storage import Root
+from tests.examples import examples
 from tests.oracles.operators import Choose
 from tests.oracles.queue_damage import damage, to_jsonl
 from tests.oracles.recovery import SCENARIOS, Plan, Scenario, choices, essence, plan_by_definition
@@ -83,7 +84,7 @@ def test_a_damaged_queue_is_exact_after_the_replay(
 
 @each_operator
 @pytest.mark.parametrize("limits", [(1000, 64), (2, 1)], ids=["as-is", "at-the-limits"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(choose=choices, with_pos=st.booleans())
 def test_a_queue_full_of_holes_is_exact_after_the_replay(
     scenario: Scenario, limits: tuple[int, int], choose: Choose, with_pos: bool
@@ -124,7 +125,7 @@ def agreed(plan: Plan) -> dict[str, Any]:
 
 
 @pytest.mark.spark
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(choose=choices, damaged=st.booleans())
 def test_both_engines_find_the_same_windows_forward(spark: Engine, choose: Choose, damaged: bool) -> None:
     """Logs with and without damage, read in splits of 100 bytes."""

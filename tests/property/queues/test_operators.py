@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.oracles.operators import Choose, Operator, Record, StreamTuple, arrivals, run, totals
 from tests.oracles.queue_damage import damage, to_jsonl
 from tests.oracles.recovery import SCENARIOS, Scenario, choices, essence, plan_by_definition
@@ -23,7 +24,7 @@ SINGLE = [name for name, scenario in SCENARIOS.items() if len(scenario.make().ch
 
 
 @scenarios
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(choices)
 def test_every_cut_of_an_intact_log_recovers_exactly(scenario: Scenario, choose: Choose) -> None:
     tuples, log = scenario.generate(choose)
@@ -32,7 +33,7 @@ def test_every_cut_of_an_intact_log_recovers_exactly(scenario: Scenario, choose:
 
 
 @scenarios
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(choices)
 def test_records_lost_from_the_middle_are_made_up_by_a_longer_replay(scenario: Scenario, choose: Choose) -> None:
     tuples, log = scenario.generate(choose)
@@ -42,7 +43,7 @@ def test_records_lost_from_the_middle_are_made_up_by_a_longer_replay(scenario: S
 
 
 @pytest.mark.parametrize("scenario", [SCENARIOS[name] for name in SINGLE], ids=SINGLE)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(choices)
 def test_timestamps_take_the_place_of_input_numbers_where_none_repeats(scenario: Scenario, choose: Choose) -> None:
     tuples, numbered = scenario.generate(choose, ties=False)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.flink_folders import Snapshot, checkpoint, torn
+from tests.examples import examples
 from tests.reading.flink_folders import asked
 
 APART = 1_000
@@ -41,7 +42,7 @@ def pipelines(draw: st.DrawFn) -> list[list[Started]]:
 
 
 @given(pipelines(), st.permutations([f"{i:x}" * 32 for i in range(16)]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_every_pipeline_is_one_line(made: list[list[Started]], names: list[str]) -> None:
     expected, free = {}, iter(names)
     with tempfile.TemporaryDirectory() as folder:

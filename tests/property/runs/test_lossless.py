@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from cklog.arrays.types import Ints
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.runs.records.lossless import lossless_line
+from tests.examples import examples
 from tests.oracles.lines import Run, runs
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(runs(), st.data())
 def test_it_is_the_greatest_consistent_line_of_which_the_logs_have_all(run: Run, data: st.DataObject) -> None:
     _, _, history = run

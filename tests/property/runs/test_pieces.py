@@ -16,6 +16,7 @@ from cklog.inputs.pieces import PIECES, PiecesRead
 from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.pieces.analyses import inspect_pieces, version_retention
+from tests.examples import examples
 
 Piece = dict[str, Any]
 Owner = tuple[str, int]
@@ -145,7 +146,7 @@ def planned(pieces: list[Piece], policy: RetentionPolicy, together: str = "subta
 
 
 @given(stores(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_checkpoint_has_the_fate_that_the_definition_gives_it(pieces: list[Piece], data: st.DataObject) -> None:
     names = sorted({called(((p["operator"], p["subtask"]), p["version"])) for p in pieces})
     some = st.sets(st.sampled_from(names), max_size=4) if names else st.just(set[str]())
@@ -204,7 +205,7 @@ def test_a_window_is_refused_where_nothing_tells_the_time() -> None:
 
 
 @given(stores())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_inspection_counts_what_is_stored_of_each_operator(pieces: list[Piece]) -> None:
     rows = inspect_pieces(cast(OffersPieces, Stored(pieces))).result["operators"]
     assert [row["operator"] for row in rows] == sorted({p["operator"] for p in pieces})

@@ -29,6 +29,7 @@ from cklog.run import open_run
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
 from tests.conftest import SAMPLES
+from tests.examples import examples
 from tests.oracles.mixed_runs import RING, ROW, Execution
 from tests.oracles.operators import Choose, Record, StreamTuple
 from tests.oracles.queue_damage import to_jsonl
@@ -88,7 +89,7 @@ def told(folder: str, operator: str) -> dict[str, Any]:
 
 
 @scenarios
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(choices)
 def test_no_later_crash_misses_what_may_go(scenario: Scenario, choose: Choose) -> None:
     tuples, log = scenario.generate(choose)
@@ -148,7 +149,7 @@ def test_one_record_more_is_too_many(name: str) -> None:
 
 
 @scenarios
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(choices)
 def test_a_damaged_record_lets_nothing_more_go(scenario: Scenario, choose: Choose) -> None:
     """Neither of the queue nor of what feeds it, whichever record of the extent it was."""

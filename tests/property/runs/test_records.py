@@ -19,6 +19,7 @@ from cklog.render.formats import render
 from cklog.run import Run, open_run
 from tests.builders.executions import failed_runs, manifest, tables, write
 from tests.conftest import REPOSITORY
+from tests.examples import examples
 from tests.oracles.lines import (
     EPOCH,
     Execution,
@@ -27,7 +28,7 @@ from tests.oracles.lines import (
 from tests.reading.lines import ask, labels
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(failed_runs())
 def test_the_line_of_a_run_folder_is_the_exhaustive_maximum(
     case: tuple[Execution, frozenset[str], random.Random],
@@ -44,7 +45,7 @@ def test_the_line_of_a_run_folder_is_the_exhaustive_maximum(
         assert render(other, "json") == render(found, "json")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(failed_runs())
 def test_verify_proves_the_line_and_that_none_is_newer(case: tuple[Execution, frozenset[str], random.Random]) -> None:
     execution, failed, rng = case
@@ -60,7 +61,7 @@ def test_verify_proves_the_line_and_that_none_is_newer(case: tuple[Execution, fr
         assert checks["maximal"] is True
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(failed_runs(), st.integers(0, 400))
 def test_what_happens_later_changes_nothing_as_of_then(
     case: tuple[Execution, frozenset[str], random.Random], moment: int
@@ -80,7 +81,7 @@ def test_what_happens_later_changes_nothing_as_of_then(
 
 
 @pytest.mark.spark
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(case=failed_runs())
 def test_both_engines_give_the_same_bytes(case: tuple[Execution, frozenset[str], random.Random], spark: Engine) -> None:
     execution, failed, rng = case

@@ -19,6 +19,7 @@ from cklog.simulate.dataflow.queries import NEXMARK
 from cklog.simulate.dataflow.run import write as simulate
 from tests.builders.dataflow_runs import setting
 from tests.builders.executions import manifest, write
+from tests.examples import examples
 from tests.oracles.lines import (
     Execution,
     checkpoint_records,
@@ -36,7 +37,7 @@ def audited(folder: Path, line: dict[str, int]) -> tuple[RestoredAudit, int]:
     return answer.result, answer.exit_code
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(executions(fifo=True), st.randoms(use_true_random=False), st.booleans())
 def test_what_a_restart_did_to_messages_is_what_the_definitions_say(
     execution: Execution, rng: random.Random, logged: bool

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.flink_folders import HEIR, OLD, THIRD, Snapshot, checkpoint, file, savepoint, torn
+from tests.examples import examples
 from tests.reading.flink_folders import asked, fates
 
 JOBS = (OLD, HEIR, THIRD)
@@ -128,7 +129,7 @@ def newest(answer: dict[str, Any]) -> int:
 
 
 @given(roots())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_verdicts_are_what_every_file_says(case: tuple[list[Written], list[tuple[str, str]]]) -> None:
     found, harmed = case
     with on_disk(found, harmed) as root:
@@ -148,7 +149,7 @@ def test_verdicts_are_what_every_file_says(case: tuple[list[Written], list[tuple
 
 
 @given(roots())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_damage_makes_no_answer_newer(case: tuple[list[Written], list[tuple[str, str]]]) -> None:
     found, harmed = case
     with on_disk(found, []) as root:
@@ -159,7 +160,7 @@ def test_damage_makes_no_answer_newer(case: tuple[list[Written], list[tuple[str,
 
 
 @given(roots(), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_nobody_misses_what_may_go(case: tuple[list[Written], list[tuple[str, str]]], stopped: bool) -> None:
     found, harmed = case
     with on_disk(found, harmed) as root:
@@ -184,7 +185,7 @@ def test_nobody_misses_what_may_go(case: tuple[list[Written], list[tuple[str, st
 
 
 @given(roots())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_one_job_alone_lets_go_of_nothing_that_the_root_keeps(
     case: tuple[list[Written], list[tuple[str, str]]],
 ) -> None:

@@ -20,6 +20,7 @@ from cklog.model.question import Question
 from cklog.model.verdict import Answer
 from cklog.run import open_run
 from tests.builders.executions import manifest
+from tests.examples import examples
 from tests.oracles.lines import Execution, checkpoint_records, executions
 
 
@@ -41,7 +42,7 @@ def answer(folder: Path) -> Answer[RecoveryLine]:
         return run.recovery_line(Question())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(executions(30), st.sampled_from(["by operator", "all", "torn"]), st.randoms(use_true_random=False))
 def test_a_bad_record_that_is_a_warning_is_on_no_later_line(execution: Execution, layout: str, rng: Any) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -13,6 +13,7 @@ from cklog.policies.induced import Hmnr, Independent, Rules, rules_of
 from cklog.simulate.dataflow.protocols import carried_bytes
 from cklog.simulate.dataflow.wire import hmnr_bytes
 from cklog.zigzag.intervals import useless
+from tests.examples import examples
 from tests.oracles.lines import Event, Execution, history, messages, useless_by_enumeration, useless_by_zigzag
 
 Move = tuple[str, int, int]
@@ -155,7 +156,7 @@ class ByTheBook:
 
 
 @given(n=st.integers(2, 4), pairs=PAIRS, moves=MOVES, fifo=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_hmnr_decides_as_its_paper_says(n: int, pairs: list[tuple[int, int]], moves: list[Move], fifo: bool) -> None:
     _same_as_the_book(n, pairs, moves, fifo)
 
@@ -174,7 +175,7 @@ def _same_as_the_book(n: int, pairs: list[tuple[int, int]], moves: list[Move], f
 
 @pytest.mark.parametrize("make", [hmnr, bcs])
 @given(n=st.integers(2, 4), pairs=PAIRS, moves=MOVES, fifo=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_communication_induced_history_has_no_z_cycle(
     make: Any, n: int, pairs: list[tuple[int, int]], moves: list[Move], fifo: bool
 ) -> None:
@@ -185,7 +186,7 @@ def test_a_communication_induced_history_has_no_z_cycle(
 
 @pytest.mark.parametrize("make", [hmnr, bcs])
 @given(pairs=PAIRS, moves=MOVES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_checkpoint_is_in_some_consistent_line(
     make: Any, pairs: list[tuple[int, int]], moves: list[Move]
 ) -> None:
@@ -232,7 +233,7 @@ def test_hmnr_needs_both_of_its_conditions(broken: type[Hmnr]) -> None:
 
 
 @given(n=st.integers(2, 4), pairs=PAIRS, moves=MOVES, fifo=st.booleans(), make=st.sampled_from([hmnr, bcs]))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_the_index_rises_along_zigzag_paths(
     n: int, pairs: list[tuple[int, int]], moves: list[Move], fifo: bool, make: Any
 ) -> None:
@@ -254,7 +255,7 @@ def test_the_index_rises_along_zigzag_paths(
 
 
 @given(n=st.integers(2, 4), pairs=PAIRS, moves=MOVES, fifo=st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_under_bcs_no_message_comes_from_a_later_index(
     n: int, pairs: list[tuple[int, int]], moves: list[Move], fifo: bool
 ) -> None:
@@ -265,7 +266,7 @@ def test_under_bcs_no_message_comes_from_a_later_index(
 
 
 @given(n=st.integers(2, 4), pairs=PAIRS, moves=MOVES, fifo=st.booleans(), make=st.sampled_from([hmnr, bcs]))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_nothing_is_missed_where_the_same_is_carried_again(
     n: int, pairs: list[tuple[int, int]], moves: list[Move], fifo: bool, make: Any
 ) -> None:

@@ -19,6 +19,7 @@ from cklog.impact.model import RECOVERIES, Count, Impact
 from cklog.model.verdict import Answer
 from cklog.run import Options, Run, open_run
 from tests.conftest import SAMPLES
+from tests.examples import examples
 from tests.program import Ended, cklog
 
 PRECISE, GAP = SAMPLES / "odysseus-precise", SAMPLES / "odysseus-gap"
@@ -306,7 +307,7 @@ def test_channels_in_a_cycle_are_refused(folder: Path) -> None:
     assert (ended.code, "cycle" in ended.err) == (66, True)
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["system", "channels", "checkpoints"]), st.data())
 def test_lost_lines_never_make_the_answer_more_confident(folder: Path, place: str, data: st.DataObject) -> None:
     """Whatever is dropped, the class is no stronger, and phases of one class are no shorter."""
@@ -340,7 +341,7 @@ VALUES = st.one_of(
 FIELDS = ("ts", "time", "equal", "query", "state", "operator", "event", "seq")
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 12), st.sampled_from(FIELDS), VALUES)
 def test_no_system_event_ends_in_a_traceback(folder: Path, row: int, field: str, value: Any) -> None:
     shutil.copy(PRECISE / "system" / "part-00000.jsonl", folder / "system" / "part-00000.jsonl")
@@ -351,7 +352,7 @@ def test_no_system_event_ends_in_a_traceback(folder: Path, row: int, field: str,
 MEMBERS = ("kind", "window", "windows", "recovery", "period_ms", "start_ms", "delivery", "query", "parallelism")
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1), st.sampled_from(MEMBERS), VALUES)
 def test_no_manifest_ends_in_a_traceback(folder: Path, row: int, member: str, value: Any) -> None:
     shutil.copy(PRECISE / "job.json", folder / "job.json")

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from cklog.impact.model import Count
 from cklog.simulate.odysseus.files import write
+from tests.examples import examples
 from tests.oracles.impact import Case, cases, check_announced, check_counts
 from tests.reading.impact import impact_of
 
@@ -16,7 +17,7 @@ def no_vaguer(told: Count, known: Count) -> bool:
     return told.least >= known.least and (known.most is None or (told.most is not None and told.most <= known.most))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases())
 def test_what_is_announced_from_files_holds(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     folder = tmp_path_factory.mktemp("run") / "run"

@@ -11,6 +11,7 @@ from cklog.parsers.kafka.decode import decode
 from cklog.parsers.kafka.payloads import BadBatch, decompress_payload
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
+from tests.examples import examples
 from tests.reading.kafka import decoded
 
 values = st.none() | st.binary(max_size=300)
@@ -25,7 +26,7 @@ rows = st.builds(
 
 @pytest.mark.parametrize("codec", kb.CODECS)
 @given(base=st.integers(0, 2**60), written=st.lists(rows, min_size=1, max_size=20))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_batch_decodes_to_what_was_written(codec: str, base: int, written: list[Row]) -> None:
     found = decoded(batch(base, written, codec))
     assert [(r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in found] == [
@@ -95,7 +96,7 @@ def test_a_payload_is_decompressed_up_to_its_limit_and_not_further(codec: str) -
 
 @pytest.mark.parametrize("codec", kb.CODECS)
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_hostile_payloads_under_a_right_crc_raise_nothing_else(codec: str, data: st.DataObject) -> None:
     plain = b"".join(kb.encoded(Row(b"v" * 30, b"k", i, [("h", None)]), i, 0) for i in range(5))
     payload = bytearray(kb.compressed(plain, codec))

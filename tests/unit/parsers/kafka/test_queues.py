@@ -22,6 +22,7 @@ from cklog.parsers.kafka.table import READER, read
 from cklog.storage import Root
 from tests.builders import kafka as kb
 from tests.builders.kafka import Log, Row, batch, cec
+from tests.examples import examples
 from tests.reading.kafka import COLUMNS, NAME, ids, rows_of, scan, written
 
 
@@ -275,7 +276,7 @@ def plain(row: dict[str, Any], *without: str) -> dict[str, Any]:
 
 
 @given(logs(), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_damage_costs_only_what_it_hits(made: list[bytes], data: st.DataObject) -> None:
     """Cut or flipped anywhere: batches before are all there, no row is another one, and nothing is lost silently."""
     with TemporaryDirectory() as name:

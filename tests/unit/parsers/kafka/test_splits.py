@@ -17,6 +17,7 @@ from cklog.parsers.kafka.table import read
 from cklog.storage import FileEntry, Root, open_file
 from tests.builders import kafka as kb
 from tests.builders.kafka import Log, Row, batch, cec
+from tests.examples import examples
 from tests.reading.kafka import COLUMNS, NAME, rows_of, scan, told, written
 
 
@@ -227,7 +228,7 @@ def test_without_any_index_only_large_batches_tell(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_first_record_at_a_time_is_that_of_a_plain_search(data: st.DataObject) -> None:
     times = data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=40))
     with TemporaryDirectory() as name:

@@ -31,6 +31,7 @@ from cklog.storage import Root
 from tests.builders import kafka as kb
 from tests.builders.kafka import Log, Row, batch
 from tests.conftest import SAMPLES
+from tests.examples import examples
 from tests.program import cklog
 from tests.reading.tables import scan_whole
 
@@ -124,7 +125,7 @@ def test_spark_reads_the_same(tmp_path: Path, sample: str, spark: Engine, monkey
 
 
 @given(st.sampled_from(RUNS), st.integers(0, 1 << 20), st.integers(400, 9000), st.sets(st.sampled_from(PLACES)))
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 def test_nothing_depends_on_batches_segments_and_splits(sample: str, seed: int, step: int, places: set[str]) -> None:
     with TemporaryDirectory() as name:
         folder = as_kafka(sample, Path(name), seed, sorted(places))
@@ -249,7 +250,7 @@ def test_what_is_no_record_is_named(tmp_path: Path, row: Row, why: str) -> None:
 
 
 @given(st.integers(0, 1 << 20), st.sampled_from(PLACES), st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_rows_at_once_are_rows_one_by_one(seed: int, place: str, spoilt: bool) -> None:
     """Also beside lines of several shapes, records that are none, and values of several lines."""
     chance = random.Random(seed)

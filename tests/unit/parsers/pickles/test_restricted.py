@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cklog.errors import OverBudget
 from cklog.parsers.pickles.machine import skipped_kind
 from cklog.parsers.pickles.restricted import SKIPPED, CutShort, Refused, load, load_from
+from tests.examples import examples
 from tests.oracles.pickle_by_genops import Read, by_genops
 
 LIST, DICT = skipped_kind(list), skipped_kind(dict)
@@ -123,7 +124,7 @@ WANTED = st.sampled_from([None, frozenset({"a"}), frozenset({"a", "b"})])
 
 
 @given(OLD, st.integers(0, 5), st.binary(max_size=3), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_changed_and_cut_pickles_end_as_by_genops(
     value: Any, protocol: int, before: bytes, data: st.DataObject
 ) -> None:
@@ -143,7 +144,7 @@ PLAIN = st.lists(st.sampled_from([bytes.fromhex(code) for code in FITTING.split(
 
 
 @given((PLAIN | SOUP).map(b"".join), WANTED)
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 def test_any_opcodes_end_as_by_genops(data: bytes, keys: frozenset[str] | None) -> None:
     agree(data, 0, keys)
     agree(data + b".", 0, keys)

@@ -19,6 +19,7 @@ from cklog.model.question import Question
 from cklog.render.view import view
 from tests.builders.kafka import ABORT, COMMIT, Row, batch
 from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch, random_log
+from tests.examples import examples
 from tests.reading.kafka_broker import inspected, log_of, logs_of
 
 
@@ -31,7 +32,7 @@ def ids(found: object) -> set[str]:
     return {finding.id for finding in found.findings}  # type: ignore[attr-defined]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 1 << 32), st.integers(40, 4000))
 def test_counts_equal_a_count_of_every_record(tmp_path_factory: pytest.TempPathFactory, seed: int, step: int) -> None:
     chance = random.Random(seed)
@@ -54,7 +55,7 @@ def test_counts_equal_a_count_of_every_record(tmp_path_factory: pytest.TempPathF
         assert count.bytes >= sum(log.sizes[place] for place in touched)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 1 << 32))
 def test_split_sizes_do_not_show(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     log = random_log(random.Random(seed), 90)
@@ -141,7 +142,7 @@ def test_a_restart_cuts_at_the_first_bad_batch_and_deletes_later_segments(tmp_pa
     assert "12 whole batches with 120 records" in told
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 1 << 32))
 def test_one_changed_byte_cuts_before_its_batch(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = random.Random(seed)
