@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -171,7 +171,8 @@ class MetadataLogs:
     folders of logs, those of sources and sinks too, that are links and were not followed; `unseen` are these and what
     else of the query could not be listed, so that nothing in there is known to be missing. `asynchronous`: progress is
     tracked asynchronously, so that batches leave nothing between those that are here. `continuous`: a continuous
-    trigger wrote the newest plan, when its epoch had ended; such a query keeps no state.
+    trigger wrote the newest plan, when its epoch had ended; such a query keeps no state. `shown_done` is the newest
+    batch that has no commit and that its sink and its state show to be done, -1 for none.
     """
 
     prefix: str
@@ -184,6 +185,7 @@ class MetadataLogs:
     asynchronous: bool = False
     continuous: bool = False
     unseen: tuple[str, ...] = ()
+    shown_done: int = -1
     _plans: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The batches in `offsets`, in order."""
 
@@ -222,10 +224,14 @@ class MetadataLogs:
     def committed(self) -> int:
         """The newest batch with a commit that is not damaged, -1 for none.
 
-        One that was not judged may be whole; one that Spark uses all the same is a commit for it.
+        One that was not judged may be whole; one that Spark uses all the same is a commit for it. Where progress is
+        tracked asynchronously a plan shows that the planned batch before it is done, and a restart reads on from there.
         """
         flaws = ((n, read.flaw) for n, read in self.commits.items())
-        return max((n for n, flaw in flaws if flaw is None or flaw.passed or flaw.id in NOT_JUDGED), default=-1)
+        newest = max((n for n, flaw in flaws if flaw is None or flaw.passed or flaw.id in NOT_JUDGED), default=-1)
+        if self.asynchronous and newest < self.planned:
+            return self.before(self.planned)
+        return max(newest, self.shown_done)
 
     @property
     def not_judged(self) -> str:
@@ -278,15 +284,28 @@ def is_asynchronous(logs: MetadataLogs) -> bool:
     """Return whether both logs of a query without state leave out the same batches.
 
     So does asynchronous progress tracking, which only takes queries without state. One batch that is missing from both
-    logs may as well be damage.
+    logs may as well be damage. Of older batches one log may have lost some, as long as both lack more of the others.
     """
-    plans, done = sorted(logs.offsets), logs.commits.keys()
-    if not plans or not done or any(read.value is not None and read.value.ids for read in logs.commits.values()):
+    plans, done = logs.offsets.keys(), logs.commits.keys()
+    if len(plans) < 2 or not done or any(read.value is not None and read.value.ids for read in logs.commits.values()):
         return False
-    left_out, first = plans[-1] - plans[0] + 1 - len(plans), min(done)
-    same = {n for n in plans[:-1] if n >= first} <= done <= {*plans}
+    logged = plans | done
+    first, newest = min(logged), max(plans)
+    left_out = max(logged) - first + 1 - len(logged)
+    lost = [*lost_entries(plans, done, newest), *lost_entries(done, plans, newest)]
     orphans = {*logs.offset_log.orphans, *logs.commit_log.orphans}
-    return left_out > 1 and same and not any(plans[0] < n < plans[-1] for n in orphans)
+    same = max(done) <= newest and left_out > max(1, len(lost))
+    return same and not any(first < n < newest for n in orphans)
+
+
+def lost_entries(log: Collection[int], other: Collection[int], newest: int) -> list[int]:
+    """Return the batches before the newest that a log lacks and the other has; both may begin at another batch.
+
+    >>> lost_entries([3, 5, 9], [0, 3, 4, 5, 9], 9)
+    [4]
+    """
+    begin = max(min(log, default=0), min(other, default=0))
+    return sorted(n for n in {*other} - {*log} if begin <= n < newest)
 
 
 Version = tuple[int, int]

@@ -135,7 +135,7 @@ class Kind:
         found = self._line(command, question, kafka)
         from cklog.lines.unchecked import with_unchecked
 
-        return with_unchecked(found, question, not self.judges_sources, self.holds_tables)
+        return with_unchecked(found, question, not self.judges_sources, self.holds_tables, self.binds_sources)
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the line, for `_whole_line`."""
@@ -337,6 +337,9 @@ class Kind:
 
     judges_sources = False
     """Whether a line of this kind says itself which positions of sources were compared with what is there."""
+
+    binds_sources = False
+    """Whether a source of any name may be a partition of Kafka, as `--channel` says; else it is called as that one."""
 
     holds_tables = False
     """Whether a line of this kind can be held against the tables that the job writes to."""

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 class RecordsKind(Kind):
     """Subtasks that checkpoint one by one, or in rounds; or one system that tells of its life in a log."""
 
+    binds_sources = True
+
     def __init__(self, parser: OffersRecords, opened: Opened) -> None:
         super().__init__(parser, opened)
         self._tables = parser

@@ -23,11 +23,14 @@ def range_names(line: RecoveryLine) -> Callable[[SourceOffset], str]:
     return lambda source: f"{source.source} ({reader(source)}/{source.subtask})"
 
 
-def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool, tables: bool) -> Draft[RecoveryLine]:
+def with_unchecked(
+    found: Draft[RecoveryLine], question: Question, sources: bool, tables: bool, binds_sources: bool
+) -> Draft[RecoveryLine]:
     """Return a line whose runs say what nothing was compared with.
 
-    `sources`, `tables`: whether to name positions of sources, and the tables that sinks write. Where the question is
-    to explain the line, all of it is a detail of the answer, too, for people.
+    `sources`, `tables`: whether to name positions of sources, and the tables that sinks write. `binds_sources`: a
+    source of any name may be a partition of Kafka. Where the question is to explain the line, all of it is a detail of
+    the answer, too, for people.
     """
     line = found.result
     alone = len(line.runs) == 1
@@ -44,7 +47,7 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
         rows = list(run.unchecked)
         if sources:
             left = [s for s in by_job.get(run.run, ()) if name(s) not in compared and s.source not in read_tables]
-            rows += _of_sources((s, name(s) in begins) for s in left)
+            rows += _of_sources(((s, name(s) in begins) for s in left), binds_sources)
         if alone:
             rows += _of_logs(line)
         has_log = bool(line.details.get("sink"))  # Spark's file sink has one of its own, which was read
@@ -57,7 +60,7 @@ def with_unchecked(found: Draft[RecoveryLine], question: Question, sources: bool
     return replace(found, result=replace(line, runs=tuple(runs), details=details))
 
 
-def _of_sources(sources: Iterable[tuple[SourceOffset, bool]]) -> Iterator[Unchecked]:
+def _of_sources(sources: Iterable[tuple[SourceOffset, bool]], binds: bool) -> Iterator[Unchecked]:
     """Yield the positions of sources; with each source, whether `--source-from` can name the start of its log."""
     for source, database in sources:
         name, offset = source.source, source.offset
@@ -78,12 +81,21 @@ def _of_sources(sources: Iterable[tuple[SourceOffset, bool]]) -> Iterator[Unchec
             claim = f"source {name} still has {'offset' if is_integer(offset) else 'position'} {_short(offset)}"
         known = offset is None or is_integer(offset)
         option = "--source-from NAME=POSITION" if database else None
-        yield Unchecked("source", name, claim, _logs_option(name) if known else option)
+        yield Unchecked("source", name, claim, _logs_option(name, binds) if known else option)
 
 
-def _logs_option(name: str) -> str:
-    """Return the option that compares a source or channel with Kafka's logs: by its name, if it is a partition's."""
-    return "--kafka FOLDER" + ("" if name.rpartition("-")[2].isdecimal() else " --channel NAME=TOPIC-PARTITION")
+def _logs_option(name: str, binds: bool = True) -> str | None:
+    """Return the option that compares a source or channel with Kafka's logs: by its name, if it is a partition's.
+
+    `binds`: one of another name may be a partition, too. Of engines that name every partition it is none.
+
+    >>> _logs_option("orders-0", binds=False), _logs_option("source/0", binds=False), _logs_option("7")
+    ('--kafka FOLDER', None, '--kafka FOLDER --channel NAME=TOPIC-PARTITION')
+    """
+    topic, _, number = name.rpartition("-")
+    if topic and number.isdecimal():
+        return "--kafka FOLDER"
+    return "--kafka FOLDER --channel NAME=TOPIC-PARTITION" if binds else None
 
 
 def _short(offset: Any) -> str:

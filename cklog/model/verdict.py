@@ -57,6 +57,9 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 Verdict = Literal["ok", "findings", "unrecoverable", "indeterminate"]
 
+VERDICTS: dict[int, Verdict] = {3: "findings", 4: "unrecoverable", 5: "indeterminate"}
+"""The verdict that goes with each exit code of an answer but 0; of several answers the greatest code counts."""
+
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -131,12 +134,9 @@ def refuse_damage(findings: Sequence[Finding]) -> None:
 
 
 def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bool) -> tuple[Verdict, int]:
-    if indeterminate:
-        return "indeterminate", 5
-    if unrecoverable:
-        return "unrecoverable", 4
-    if any(f.severity == "error" for f in findings):
-        return "findings", 3
+    code = 5 if indeterminate else 4 if unrecoverable else 3 if any(f.severity == "error" for f in findings) else 0
+    if code:
+        return VERDICTS[code], code
     return ("findings" if any(f.severity == "warning" for f in findings) else "ok"), 0
 
 

@@ -16,6 +16,7 @@ def report_view(answer: Answer[Report]) -> View:
     book = report.runbook
     figures = () if book is None else step_figures(book)
     unchecked = unchecked_sentence([row for run in report.runs for row in run.unchecked])
+    lead = (unchecked,) if unchecked else ()
     parts = [
         (part.name, part.state, part.verdict or "-", "-" if part.exit_code is None else part.exit_code, part.why or "-")
         for part in report.parts
@@ -29,8 +30,8 @@ def report_view(answer: Answer[Report]) -> View:
     return View(
         f"Action: {report.action} ({MEANINGS[report.action]}). {report.summary}".rstrip(),
         tuple(s for s in sections if s.rows),
-        lead=(unchecked,) if unchecked else (),
+        lead=lead,
         figures=figures,
-        steps=steps,
-        sentences=step_sentences(figures).union(steps),
+        steps=(*lead, *steps),
+        sentences=step_sentences(figures).union(lead, steps),
     )

@@ -22,7 +22,8 @@ def runbook_view(answer: Answer[Runbook]) -> View:
     figures = step_figures(book)
     unchecked = unchecked_sentence(book.unchecked)
     lead = (unchecked,) if unchecked else ()
-    return View(_headline(book), (), figures=figures, data=data, lead=lead, sentences=step_sentences(figures))
+    sentences = step_sentences(figures).union(lead)
+    return View(_headline(book), (), figures=figures, data=data, lead=lead, steps=lead, sentences=sentences)
 
 
 def step_figures(book: Runbook) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from cklog.inputs.trouble import link_findings
 from cklog.local_files import is_local, os_name, without_file_scheme
 from cklog.model.actions import ACTIONS, worst
 from cklog.model.findings import Finding, InputUsed
-from cklog.model.verdict import Answer, Draft, conclude
+from cklog.model.verdict import VERDICTS, Answer, Draft, conclude
 from cklog.storage import Root
 from cklog.sweep.asking import problem_row, told_problem
 from cklog.sweep.finding import Place, places_below
@@ -91,8 +91,9 @@ def _concluded(
         runs=runs,
     )
     answer = conclude(Draft("scan", result, findings, inputs))
-    if any(row.errors or row.exit for row in runs):
-        return replace(answer, verdict="findings", exit_code=3)
+    code = max([answer.exit_code, *(5 if row.action == "undetermined" else row.exit for row in runs)])
+    if code:
+        return replace(answer, verdict=VERDICTS[code], exit_code=code)
     warned = any(row.warnings for row in runs)
     return replace(answer, verdict="findings") if warned else answer
 

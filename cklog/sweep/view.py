@@ -24,12 +24,15 @@ def scan_view(answer: Answer[ScanAnswer]) -> View:
     found = answer.result
     runs = _in_order(found)
     rows = [_row(run) for run in runs]
+    lead = tuple(_unchecked(found))
     return View(
         headline=_headline(found),
         sections=(cut_section("Runs", _COLUMNS, rows, elsewhere=_elsewhere(runs)),) if rows else (),
         notes=tuple(_notes(found)),
         data=_data(found),
-        steps=tuple(_asking(found)),
+        lead=lead,
+        steps=(*lead, *_asking(found)),
+        sentences=frozenset(lead),
     )
 
 
@@ -43,6 +46,15 @@ def _headline(found: ScanAnswer) -> str:
     asking = sum(n for name, n in counts if name != "restart")
     told = ", ".join(f"{n:,} {name}" for name, n in reversed(counts) if name != "restart")
     return f"{asking:,} of {many(shown, 'run', 'need', grouped=True)} more than a restart: {told}."
+
+
+def _unchecked(found: ScanAnswer) -> Iterator[str]:
+    """Say how much the actions take for granted, if anything."""
+    granted = [run.unchecked for run in found.runs if run.unchecked]
+    if granted:
+        runs = f"{len(granted):,} of {many(len(found.runs), 'run', grouped=True)}"
+        things = many(sum(granted), "thing", grouped=True)
+        yield f"Not checked: {things} on which {runs} depend. cklog recovery-line PATH names them."
 
 
 def _asking(found: ScanAnswer) -> Iterator[str]:

@@ -54,8 +54,8 @@ def scan(
 ) -> None:
     """Every run below some folders: what to do, how old its line is, what is wrong.
 
-    --format prometheus is a textfile for the node exporter. The exit code is 3 if any run has an error, or would end
-    with another code than 0; --fail-on asks for more, or less.
+    --format prometheus is a textfile for the node exporter. The exit code is the worst that recovery-line has for any
+    run: 5, then 4, 3 and 0; 5 also for a run without an answer. --fail-on asks for more, or less.
     """
     from cklog.sweep.model import ScanQuestion
     from cklog.sweep.prometheus import prometheus_text

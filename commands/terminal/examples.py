@@ -90,8 +90,9 @@ _EXITS: Mapping[str, Mapping[int, str | None]] = {
     },
     "scan": {
         0: "answered, and every run could be restarted",
-        3: "a run has a finding of severity error, or no answer; by --fail-on another finding or action",
-        5: "the folder may not be read",
+        3: "a run has a finding of severity error; by --fail-on another finding or action",
+        4: "a run can only start over, and none has exit 5",
+        5: "evidence is missing about a run, or it gave no answer; or the folder may not be read",
         66: "there is no such folder, or no run is below it",
     },
     "extent": {3: "answered, with a finding of severity error, such as a broken --max-extent"},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
@@ -26,6 +27,10 @@ _NO_STATE_IDS = (
     "With state checkpoint format 2 a commit needs the state ids that its tasks wrote. A sink that skips a batch runs "
     "no task, so the commit has no ids."
 )
+
+
+Lacking = Callable[[int], str | None]
+"""Returns the first file that keeps a version of the state from being loaded; "" for none, None: that is not known."""
 
 
 class JudgedSink(NamedTuple):
@@ -53,7 +58,7 @@ def judge_sink(
     parser: OffersBatches,
     logs: MetadataLogs,
     sources: Iterable[SourceRange],
-    lacking: Callable[[int], str],
+    lacking: Lacking,
     *,
     goes_back: bool,
     is_today: bool,
@@ -63,7 +68,7 @@ def judge_sink(
     Parameters
     ----------
     sources : read by the query, so that their folders are no sinks
-    lacking : returns the first file that keeps a version of the state from being loaded, "" for none
+    lacking : what keeps a version of the state from being loaded
     goes_back : later batches than those in `logs` are removed, of the sink's log too
     is_today : nothing later was left out of the question
     """
@@ -78,7 +83,7 @@ def judge_sink(
         removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
         afresh = can_plan_afresh(logs)  # then the sink would skip what the batch reads now
         skips = log.listing.newest == logs.planned > logs.committed and not afresh
-        lacks = lacking(logs.planned + 1) if skips and not with_ids else ""
+        lacks = lacking(logs.planned + 1) if skips and not with_ids else None
         lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh or lacks) and removed else None
         facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost)]
         if afresh and removed:
@@ -99,6 +104,25 @@ def judge_sink(
         read_from = _folders_read(parser, sources)
         bare = tuple(folder for folder in bare if folder not in read_from)
     return JudgedSink(None, None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
+
+
+def with_done_batches(parser: OffersBatches, logs: MetadataLogs, lacking: Lacking) -> MetadataLogs:
+    """Take batches without a commit for done, where the file sink's log and the state show that they are.
+
+    Read off Spark 4.3: where commits before the newest plan are gone, a restart runs that plan alone. Nothing is lost
+    then, and nothing is written twice, if the whole log of the sink lists these batches, and the state after the last
+    of them is there. With state checkpoint format 2 the restart fails.
+    """
+    first, last, sinks = logs.committed + 1, logs.planned - 1, parser.sinks()
+    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
+    unlike = with_ids or logs.asynchronous or logs.continuous or logs.hidden
+    if first > last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
+        return logs
+    log = parser.sink_log(sinks[0])
+    whole = {n for n, read in log.reads.items() if read.flaw is None}
+    base = log.listing.base
+    listed = {base, *range(base, last + 1)} <= whole and log.listing.newest <= logs.planned
+    return replace(logs, shown_done=last) if listed and lacking(last + 1) == "" else logs
 
 
 def _folders_read(parser: OffersBatches, sources: Iterable[SourceRange]) -> set[str]:
@@ -216,14 +240,15 @@ def _lost_log(folder: str) -> Finding:
 
 
 def _judge_sink_log(
-    log: FileLog, logs: MetadataLogs, with_ids: bool, lacks: str, removed: tuple[str, ...], lost: int | None
+    log: FileLog, logs: MetadataLogs, with_ids: bool, lacks: str | None, removed: tuple[str, ...], lost: int | None
 ) -> Iterable[Fact]:
     """Judge the files of a sink's log, and where it ends against the newest commit.
 
     Parameters
     ----------
     with_ids : commits name the states that batches leave
-    lacks : the first file that is missing of the state after the batch in flight, which the sink has; "" for none
+    lacks : the first file that is missing of the state after the batch in flight, which the sink has; "" for none,
+        None: that is not known
     removed : the files for the batch that a restart runs and later ones
     lost : the batch that would be listed no more without them, None for none
     """
@@ -257,12 +282,12 @@ def _judge_sink_log(
             why = (
                 f"{_NO_STATE_IDS} Every restart fails (CheckpointInfo length: 0)."
                 if with_ids
-                else _no_state(newest, lacks)
+                else _no_state(newest, lacks or "")
             )
             mends = removed if lost is None else ()
             yield Fact(_never_committed(path, logs, why, removed, lost), stops=True, remove=mends)
         else:
-            ahead = _log_ahead(place, newest, logs.planned, committed)
+            ahead = _log_ahead(place, newest, logs.planned, committed, whole=lacks == "")
             yield Fact(ahead, stops=with_ids and newest > logs.planned)
 
 
@@ -330,11 +355,15 @@ def _skips_plan(folder: str, batch: int, entries: tuple[str, ...], lost: int | N
     return file_finding("sink-log-ahead", "error", entries[-1], message)
 
 
-def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:
-    """Report a sink's log that has a batch without a commit: the one in flight, or one that nobody planned."""
+def _log_ahead(path: str, newest: int, planned: int, committed: int, whole: bool) -> Finding:
+    """Report a sink's log that has a batch without a commit: the one in flight, or one that nobody planned.
+
+    `whole`: the state after that batch is there, as far as there is any.
+    """
     if newest <= planned:
         then = "skips it" if newest == planned else f"a restart runs batch {planned} instead"
-        message = f"{path} exists, but commits/{newest} is missing: the sink has batch {newest} and {then}."
+        proof = f" All that batch {newest + 1} needs of the state is there." if whole else ""
+        message = f"{path} exists, but commits/{newest} is missing: the sink has batch {newest} and {then}.{proof}"
         return file_finding("sink-log-ahead", "info", path, message)
     afresh = "" if planned > committed else f"batch {committed + 1} is planned afresh and "
     message = (

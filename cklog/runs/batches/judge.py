@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from cklog.inputs.batches import FileRead, LogListing, MetadataLogs, spark_version
+from cklog.inputs.batches import FileRead, LogListing, MetadataLogs, lost_entries, spark_version
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import UNREAD
@@ -92,8 +92,10 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
         yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{before}", message), stops=True)
     if logs.asynchronous:
         yield Fact(_asynchronous_finding(logs))
+        lost = lost_entries(logs.offsets, logs.commits, o)
+        yield from map(Fact, _gap_findings(logs.offset_log, [(n, n) for n in lost]))
     else:
-        yield from map(Fact, _gap_findings(logs.offset_log, logs.offsets, before))
+        yield from map(Fact, _gap_findings(logs.offset_log, _stretches(logs.offsets, before)))
     for n in logs.offset_log.orphans:
         if n > o:
             left = f"{folder}/.{n}.crc"
@@ -139,8 +141,11 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
     for n, read in sorted(logs.commits.items()):
         then = _without_commit(n, logs) if n == newest else "A restart does not read it."
         yield from flaw_facts(read, "error" if n == newest else "warning", then, n == newest)
-    if not logs.asynchronous:
-        yield from map(Fact, _gap_findings(logs.commit_log, logs.commits, newest))
+    if logs.asynchronous:
+        lost = lost_entries(logs.commits, logs.offsets, logs.planned)
+        yield from map(Fact, _gap_findings(logs.commit_log, [(n, n) for n in lost]))
+    else:
+        yield from map(Fact, _gap_findings(logs.commit_log, _stretches(logs.commits, newest)))
     for n in logs.commit_log.orphans:
         if n > newest and (n >= logs.planned or logs.asynchronous):  # else a restart never writes this commit
             left = f"{folder}/.{n}.crc"
@@ -191,7 +196,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         message = f"{commits}/{c} is there, but no offsets above {o}. {then}"
         yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
     first = max(c + 1, min(logs.offsets, default=0))
-    if o > first and not (logs.asynchronous and logs.before(o) == c):
+    if o > first and not logs.asynchronous:
         which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
         message = (
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
@@ -205,8 +210,15 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
                 f"checkpoint format 2 {commits}/{o - 1} alone names the states that batch {o} needs. Put the "
                 f"commits back from a backup{or_go_back(logs)}."
             )
-        finding = file_finding("missing-batch-file", "error", f"{commits}/{first}", message)
-        yield Fact(finding, stops=names_states(logs), skips=not names_states(logs))
+        shown = logs.shown_done == o - 1
+        if shown:
+            message = (
+                f"{commits}: {which} missing, though {offsets}/{o} was planned after. The file sink's log lists "
+                f"{those} {which}, and all that batch {o} needs of the state is there, so nothing is lost: a restart "
+                f"runs batch {o} alone, and writes nothing twice."
+            )
+        finding = file_finding("missing-batch-file", "warning" if shown else "error", f"{commits}/{first}", message)
+        yield Fact(finding, stops=names_states(logs), skips=not names_states(logs) and not shown)
 
 
 def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:
@@ -278,18 +290,21 @@ def judge_empty(logs: MetadataLogs, has_state: bool) -> list[Fact]:
 def _asynchronous_finding(logs: MetadataLogs) -> Finding:
     """Report logs that leave out the same batches. Read off Spark 4.3: nothing else in them says so."""
     folder, line = logs.offset_log.folder, logs.committed
+    left_out = _stretches(logs.offsets.keys() | logs.commits.keys())
+    resumes = f"A restart resumes at the end of batch {line} with batch {max(logs.planned, line + 1)}."
+    if logs.planned > line:
+        resumes = f"A restart runs batch {logs.planned} again, from the end of batch {line} on."
     message = (
-        f"{folder} and {logs.commit_log.folder} lack the same batches, {_named(_stretches(logs.offsets))}: the query "
-        f"tracks its progress asynchronously. A restart resumes at the end of batch {line} with batch {line + 1}. "
-        f"Batches after {line} may have run already, so a sink may get their results again, in other batches. Start "
-        "the query with asyncProgressTrackingEnabled, as before: otherwise it stops at the first missing batch."
+        f"{folder} and {logs.commit_log.folder} lack the same batches, {_named(left_out)}: the query tracks its "
+        f"progress asynchronously. {resumes} Batches after {line} may have run already, so a sink may get their "
+        "results again, in other batches. Start the query with asyncProgressTrackingEnabled, as before: otherwise it "
+        "stops at the first missing batch."
     )
     return Finding("async-progress", "info", folder, message, where=(Where(folder),))
 
 
-def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterable[Finding]:
-    """Report missing files between others, but for `below` itself and above, which have findings of their own."""
-    missing = [(first, min(last, below - 1)) for first, last in _stretches(present) if first < below]
+def _gap_findings(log: LogListing, missing: list[tuple[int, int]]) -> Iterable[Finding]:
+    """Yield a finding for files that are missing between others, if there are any; those above have their own."""
     if missing:
         verb = "is" if missing == [(missing[0][0], missing[0][0])] else "are"
         which = f"{'batch' if verb == 'is' else 'batches'} {_named(missing)}"
@@ -298,9 +313,10 @@ def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterab
         yield Finding("batch-gap", "warning", path, message, where=(Where(path),))
 
 
-def _stretches(present: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and the last batch of each gap between batches."""
-    return [(before + 1, after - 1) for before, after in pairwise(sorted(present)) if after > before + 1]
+def _stretches(present: Iterable[int], below: int | None = None) -> list[tuple[int, int]]:
+    """The first and the last batch of each gap between batches, but for `below` itself and above."""
+    gaps = [(before + 1, after - 1) for before, after in pairwise(sorted(present)) if after > before + 1]
+    return gaps if below is None else [(first, min(last, below - 1)) for first, last in gaps if first < below]
 
 
 def _named(stretches: list[tuple[int, int]]) -> str:

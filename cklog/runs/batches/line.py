@@ -183,7 +183,7 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
     """What to do about the query: a restart is the query's own program; going back removes files first, on a copy."""
     to_repair = plan.fails or plan.skips or bool(plan.remove)
     times = {b.batch: b.time for b in plan.batches}
-    newest = max((b.batch for b in plan.batches if b.committed), default=None)
+    newest = max((b.batch for b in plan.batches if b.committed or b.batch == plan.committed), default=None)
     last = max((t for t in times.values() if t is not None), default=None)
     time = times.get(plan.committed)
     known = [records_between(s.start, s.end) for s in plan.sources]
@@ -290,7 +290,9 @@ def _lead(plan: BatchPlan, chosen: bool) -> str:
         asked = "The batch asked for is" if chosen else "The newest batch that may be committed is"
         doubt = "Not all that a restart reads could be judged; what follows holds only if it is sound."
         return f"{asked} {plan.committed}. {doubt}"
-    return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}."
+    proof = f" ({plan.proof})" if plan.proof else ""
+    known = "as asked for" if chosen else f"the last one {'done' if plan.proof else 'committed'}"
+    return f"The line is batch {plan.committed}, {known}{proof}."
 
 
 def _batch_of(line: Mapping[str, int | None]) -> int:
@@ -308,11 +310,14 @@ def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> 
     if newest.hidden_log:
         told = f"{newest.hidden_log} could not be read"
         return [Check(check, None, told) for check in ("committed", "consistent", "loadable", "replayable")]
-    committed = batch < 0 or (row is not None and row.committed)
+    proof = newest.proof if batch == newest.committed else ""
+    committed = batch < 0 or (row is not None and row.committed) or bool(proof)
     ranged = batch < 0 or (row is not None and row.offsets is not None)
     sizes = [f.size for s in target.sources for f in s.files]
     checks = [
-        Check("committed", committed, f"batch {batch} {'has a' if committed else 'has no'} commit that can be read"),
+        Check(
+            "committed", committed, proof or f"batch {batch} has {'a' if committed else 'no'} commit that can be read"
+        ),
         Check("consistent", ranged, f"offsets/{batch} {'gives' if ranged else 'does not give'} where sources end"),
         _loadable(batch, target),
         _replayable(sizes),

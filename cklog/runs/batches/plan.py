@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sources, sources_reach
 from cklog.runs.batches.facts import Fact, seen, sorted_findings
-from cklog.runs.batches.file_sink import judge_sink
+from cklog.runs.batches.file_sink import judge_sink, with_done_batches
 from cklog.runs.batches.judge import judge, judge_empty
 from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.repartitions import unfinished
@@ -68,7 +69,8 @@ class BatchPlan(NamedTuple):
     in its first batch, so that nothing is lost. `names_operators`: commits name every operator with state, as of state
     checkpoint format 2. `plans_afresh`: the newest plan is damaged, and `remove` takes it out. `hidden_log`: the log of
     plans or of commits that could not be listed, "" for none; `uncounted`: because of it nothing is known of any batch.
-    `version`: what the files show of Spark's version, and by what, "" for nothing.
+    `version`: what the files show of Spark's version, and by what, "" for nothing. `proof`: what shows that the line is
+    done where its commit is missing, "" where the commit is there.
     """
 
     query_id: str | None
@@ -97,6 +99,7 @@ class BatchPlan(NamedTuple):
     names_operators: bool = False
     plans_afresh: bool = False
     version: str = ""
+    proof: str = ""
     hidden_log: str = ""
     uncounted: bool = False
     sink_files: SinkFiles | None = None
@@ -149,6 +152,12 @@ def plan_of(
     everything = parser.logs()
     if everything.hides(everything.commit_log.folder) or (everything.hidden_log and at is not None):
         return _blind_plan(parser, everything)
+
+    def lacking(logs: MetadataLogs, version: int) -> str | None:
+        return first_lacking(parser.state(logs, check_contents, needed=version), logs)
+
+    if as_of is None:
+        everything = with_done_batches(parser, everything, partial(lacking, everything))
     asked = _batches_asked(everything, parser.has_state, as_of, at, drop_plans)
     state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
@@ -169,7 +178,7 @@ def plan_of(
         parser,
         logs,
         sources,
-        lambda version: first_lacking(parser.state(logs, check_contents, needed=version), logs),
+        partial(lacking, logs),
         goes_back=removed_to is not None,
         is_today=as_of is None,
     )
@@ -238,8 +247,20 @@ def plan_of(
         names_operators=names_states(asked.logs),
         plans_afresh=can_plan_afresh(logs),
         version=str(spark_version(everything)),
+        proof=_proof(logs),
         hidden_log=logs.hidden_log,
     )
+
+
+def _proof(logs: MetadataLogs) -> str:
+    """Say what shows that the newest batch before the plan in flight is done, where it has no commit."""
+    line = logs.committed
+    if line < 0 or line in logs.commits:
+        return ""
+    missing = f"{logs.commit_log.folder}/{line} is missing, but"
+    if logs.shown_done == line:
+        return f"{missing} the file sink's log lists the batch, and the state after it is there"
+    return f"{missing} batch {logs.planned} was planned after it"
 
 
 def _blind_plan(parser: OffersBatches, logs: MetadataLogs) -> BatchPlan:

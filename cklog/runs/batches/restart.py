@@ -90,8 +90,9 @@ class Restart(NamedTuple):
             said = [f"Batch {planned} was planned, but its plan cannot be read: which range it reads is not known."]
         elif self.unread_start:
             said = [f"{then} runs batch {planned} again, and goes on; where its range begins cannot be read."]
-        if planned > c + 1 and self.asynchronous:
-            said.append(f"Its range may have run already, as batches {c + 1} to {planned} and later.")
+        if self.asynchronous:
+            ran = f"batches {c + 1} to {planned}" if planned > c + 1 else f"batch {planned}"
+            said.append(f"Its range may have run already, as {ran} and later.")
         elif planned > c + 1:
             which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
             said.append(f"It does not run {which}, for which there is no commit.")

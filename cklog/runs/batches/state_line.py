@@ -202,11 +202,18 @@ def skipping_facts(ahead: StoredState, judged: JudgedState, logs: MetadataLogs, 
     return [Fact(file_finding("missing-batch-file", "error", path, message), stops=True)]
 
 
-def first_lacking(state: StoredState, logs: MetadataLogs) -> str:
-    """Return the first file that a store lacks, or cannot use, to load version `needed`; "" if none is known to be."""
-    known = state.is_here and not state.unknown and not logs.hidden_below(state.folder)
-    broken = _broken_stores(state, _read_for(state, state.needed - 1)) if known else ()
-    return min((store.path for store in broken if store.id not in NOT_JUDGED), default="")
+def first_lacking(state: StoredState, logs: MetadataLogs) -> str | None:
+    """Return the first file that a store lacks, or cannot use, to load version `needed`.
+
+    "": every store can load it, or there are none; None: that is not known.
+    """
+    if state.unknown or logs.hidden_below(state.folder) or _missing_folder(state, logs):
+        return None
+    broken = [*_broken_stores(state, _read_for(state, state.needed - 1))] if state.is_here else []
+    lacking = [store.path for store in broken if store.id not in NOT_JUDGED]
+    if lacking:
+        return min(lacking)
+    return None if broken or state.uncounted else ""
 
 
 def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:

@@ -138,4 +138,5 @@ def up_to(logs: MetadataLogs, last: int, planned: int | None = None) -> Metadata
         commits={n: read for n, read in logs.commits.items() if n <= last},
         offset_log=replace(logs.offset_log, orphans=tuple(n for n in logs.offset_log.orphans if n <= newest)),
         commit_log=replace(logs.commit_log, orphans=tuple(n for n in logs.commit_log.orphans if n <= last)),
+        shown_done=logs.shown_done if logs.shown_done <= last else -1,
     )

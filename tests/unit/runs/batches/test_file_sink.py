@@ -200,3 +200,57 @@ def test_what_a_repair_writes_again_is_not_missed() -> None:
     plan = root.plan()
     assert "out/_spark_metadata/5" in plan.remove
     assert said(plan) == [("error", "sink-log-ahead", "out/_spark_metadata/5")]
+
+
+def uncommitted(*commits: int, entries: range = range(7), at: int | None = None, **more: bytes | None) -> BatchPlan:
+    """The word count, whose newest plan is 6, without some commits, and with these entries in its sink's log."""
+    root = sample()
+    for n in commits:
+        root.remove(f"ck/commits/{n}")
+    for n in range(6):
+        if n not in entries:
+            root.remove(f"out/_spark_metadata/{n}")
+    for path, data in more.items():
+        if data is None:
+            root.remove(path)
+        else:
+            root.files[path] = data
+    return root.plan(at=at)
+
+
+@pytest.mark.parametrize("commits", [(5,), (4, 5), (3, 4, 5)])
+def test_batches_that_sink_and_state_show_to_be_done_need_no_commit(commits: tuple[int, ...]) -> None:
+    """Spark 4.3 runs batch 6 alone; the sink has the others, and batch 6 finds the state that it needs."""
+    plan = uncommitted(*commits)
+    assert (plan.committed, plan.planned, plan.fails, plan.skips) == (5, 6, False, False)
+    assert said(plan) == [("warning", "missing-batch-file", f"ck/commits/{commits[0]}")]
+    assert plan.proof.startswith("ck/commits/5 is missing, but the file sink's log lists the batch, and the state")
+    assert [(s.start, s.end) for s in plan.sources] == [({"logOffset": 5}, {"logOffset": 6})]
+    assert plan == uncommitted(*commits, at=5), "and asked for"
+
+
+@pytest.mark.parametrize(
+    ("entries", "more"),
+    [
+        (range(5), {}),  # the sink does not have batch 5
+        (range(1, 7), {}),  # a hole in its log: the next compaction fails
+        (range(7), {"ck/state/0/1/6.delta": None}),
+        (range(7), {"ck/state/0/1/6.delta": b"LZ4Block"}),
+        (range(7), {"out/_spark_metadata/5": b"v1\n{"}),
+        (range(7), {"more/_spark_metadata/5": b"v1\n"}),  # which of two is the query's is not known
+    ],
+)
+def test_without_all_of_the_proof_a_batch_without_commit_is_lost(entries: range, more: dict[str, bytes | None]) -> None:
+    plan = uncommitted(5, entries=entries, **more)
+    assert (plan.committed, plan.proof) == (4, "")
+    assert plan.fails or plan.skips
+
+
+def test_a_batch_in_flight_that_the_sink_has_goes_on_with_the_state_that_is_there() -> None:
+    root = sample()
+    for path in ("ck/commits/5", "ck/offsets/6"):
+        root.remove(path)
+    plan = root.plan()
+    assert (plan.committed, plan.planned, plan.fails, plan.sink_has_planned) == (4, 5, False, True)
+    [message] = [finding.message for finding in plan.findings if finding.id == "sink-log-ahead"]
+    assert message.endswith("the sink has batch 5 and skips it. All that batch 6 needs of the state is there.")

@@ -34,6 +34,45 @@ def test_a_plan_in_flight_reads_on_from_the_last_one_that_is_here() -> None:
     assert [(s.start, s.end) for s in plan.sources] == [(50, 100)]
 
 
+@pytest.mark.parametrize(
+    ("plans", "commits", "gap", "which"),
+    [
+        ([0, 2, 5, 10], [0, 2, 10], "commits/5", "batch 5 is"),
+        ([0, 2, 5, 10], [0, 5, 10], "commits/2", "batch 2 is"),
+        ([0, 2, 10], [0, 2, 5, 10], "offsets/5", "batch 5 is"),
+        ([0, 5, 10], [0, 2, 5, 10], "offsets/2", "batch 2 is"),
+        ([0, 2, 5, 10], [0, 2, 4, 5, 10], "offsets/4", "batch 4 is"),
+        ([0, 5, 10], [0, 10], "commits/5", "batch 5 is"),
+    ],
+)
+def test_an_older_entry_that_one_log_lost_stops_nothing(
+    plans: list[int], commits: list[int], gap: str, which: str
+) -> None:
+    """Read in Spark's AsyncOffsetSeqLog: the batch before is the newest one on the disk before."""
+    plan = logged(plans, commits)
+    assert (plan.asynchronous, plan.fails, plan.skips, plan.committed) == (True, False, False, 10)
+    assert sorted(said(plan)) == [("info", "async-progress", "offsets"), ("warning", "batch-gap", gap)]
+    assert any(f"{which} missing" in finding.message for finding in plan.findings)
+    assert "Batches after it may have run" in plan.restart
+
+
+@pytest.mark.parametrize(
+    ("plans", "commits", "line", "ran"),
+    [
+        ([0, 2, 5, 10], [0, 2], 5, "batches 6 to 10"),  # the plan of 10 shows that 5 is done
+        ([0, 2, 10], [0, 2, 5], 2, "batches 3 to 10"),  # what 5 committed is read again
+        ([0, 2, 5, 6], [0, 2, 5], 5, "batch 6"),
+    ],
+)
+def test_a_plan_in_flight_begins_at_the_plan_before_whatever_is_committed(
+    plans: list[int], commits: list[int], line: int, ran: str
+) -> None:
+    plan = logged(plans, commits)
+    assert (plan.asynchronous, plan.fails, plan.skips, plan.committed) == (True, False, False, line)
+    assert [(s.start, s.end) for s in plan.sources] == [(10 * line, 10 * plans[-1])]
+    assert f"Its range may have run already, as {ran} and later." in plan.restart
+
+
 def test_it_goes_back_to_any_batch_that_is_here() -> None:
     plan = logged([0, 2, 5, 10], [0, 2, 5, 10], at=2)
     assert (plan.committed, plan.fails, plan.unreachable) == (2, False, False)
@@ -44,8 +83,8 @@ def test_it_goes_back_to_any_batch_that_is_here() -> None:
     ("plans", "commits", "more"),
     [
         ([0, 1, 2, 4], [0, 1, 2, 4], {}),  # one alone may as well be lost
-        ([0, 2, 5, 10], [0, 2, 10], {}),
-        ([0, 2, 5, 10], [0, 2, 4, 5, 10], {}),
+        ([0, 3, 5, 7], [0, 1, 2, 4, 6, 7], {}),  # more that one log lost than both leave out
+        ([0, 2, 5, 10], [0, 2, 5, 10, 12], {}),
         ([0, 2, 5, 10], [0, 2, 5, 10], {"offsets/.9.crc": b"crc\0"}),
         ([0, 2, 5, 10], [0, 2, 5, 10], {"state/0/0/11.delta": b"x"}),
     ],
