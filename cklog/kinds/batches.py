@@ -118,13 +118,13 @@ class BatchesKind(Kind):
         read = pieces_of(self._parser)
         return ChainSource(read.table, read.findings, read.inputs, together="run", notes=read.notes)
 
-    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
+    def _impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
         from cklog.runs.batches.impact import batch_impact
 
         self._refuse_times(asked)
         logs = self._bound_logs(kafka)
         plan = self._log.plan(question)
-        found = self._with_recreated_topics(batch_impact(self._parser, plan, question, logs), question, kafka)
+        found = batch_impact(self._parser, plan, question, logs)
         if not question.sinks:
             return found
         from cklog.impact.sinks.tables import with_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, cast
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
@@ -171,7 +171,26 @@ class Kind:
         self.refuse("has no chains of checkpoints", "cklog recovery-line says where to restart")
 
     def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
-        """Say what a crash and its recovery do to results, by time or sink by sink; None: no crash is known of."""
+        """Say what a crash and its recovery do to results, by time or sink by sink; None: no crash is known of.
+
+        Sink by sink it is the impact of a restart from the line, with the findings and the action of that line.
+        """
+        from cklog.impact.sinks.line_errors import with_line
+        from cklog.impact.sinks.model import SinkImpact
+
+        with self.reading_once():
+            found = self._impact(asked, question, kafka)
+            if not isinstance(found.result, SinkImpact):
+                return found
+            line = self.recovery_line(question, kafka)
+            fitting = line.result.details.get("sink_line")
+            if fitting is not None and fitting.at is not None:  # the line that the tables agree with
+                name, _, number = fitting.at.rpartition("=")
+                found = self._impact(asked, replace(question, at=((name, int(number)),)), kafka)
+            return with_line(cast("Draft[SinkImpact]", found), line)
+
+    def _impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
+        """Return the impact, for `impact`."""
         self._refuse_times(asked)
         self._bound_logs(kafka)
         self.refuse("tells of no sink", "cklog recovery-line says what can be restored")
@@ -321,16 +340,6 @@ class Kind:
         from cklog.lines.kafka_logs import beside_logs, bindings_of
 
         return beside_logs(line, logs, bindings_of(kafka, manifest or {}), written or {})
-
-    def _with_recreated_topics(
-        self, found: Draft[SinkImpact], question: Question, kafka: KafkaLogs
-    ) -> Draft[SinkImpact]:
-        """The impact with topics that were made again, as the line has them, if Kafka logs were given."""
-        if not kafka.folder:
-            return found
-        line = self.recovery_line(question, kafka)
-        again = [finding for finding in line.findings if finding.id == "topic-recreated"]
-        return replace(found, findings=[*found.findings, *again])
 
     validates = False
     """Whether `inspect --validate` has something to check: the folder is of cklog's own format."""

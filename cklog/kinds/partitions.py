@@ -58,7 +58,7 @@ class PartitionsKind(Kind):
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return self._log.verify(line, maximal, question)
 
-    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
+    def _impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
         from cklog.runs.partitions.impact import partition_impact
 
         self._refuse_times(asked)

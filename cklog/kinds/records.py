@@ -126,7 +126,7 @@ class RecordsKind(Kind):
         read = pieces_of_records(self._records)
         return ChainSource(read.table, read.findings, read.inputs, "subtask")
 
-    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
+    def _impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
         """Judge by time where a crash is named, or a log tells of the system's life; else sink by sink."""
         log = self._system_log(asked)
         if log is None or not self._tells_times(log, asked):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
     from cklog.inputs.feeds import Feeds
+    from cklog.kafka_logs.logs import PartitionLogs
     from cklog.model.actions import RunAction
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
@@ -53,9 +54,7 @@ class SnapshotsKind(Kind):
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         parser, opened = self._beside_sinks(question)
         logs = self._logs_of(kafka)
-        plan = self._plan(question, parser)
-        if logs is not None and not question.at:
-            plan = without_lost_results(plan, logs)
+        plan = self._plan_beside(question, parser, logs)
         draft, works = SnapshotLine(parser).draft(command, plan, question)
         draft = with_positions(draft, parser, plan, question.source_from)
         draft = _without_order(with_transactions(draft, plan, logs))
@@ -74,6 +73,11 @@ class SnapshotsKind(Kind):
     def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""
         return plan_snapshots(parser or self._parser, self._opened.reading, question)
+
+    def _plan_beside(self, question: Question, parser: OffersSnapshots, logs: PartitionLogs | None) -> SnapshotPlan:
+        """Say what each job restarts from, given how its transactions ended in Kafka's logs."""
+        plan = self._plan(question, parser)
+        return plan if logs is None or question.at else without_lost_results(plan, logs)
 
     def _beside_sinks(self, question: Question) -> tuple[OffersSnapshots, OpenedTables | None]:
         """Return the tables of a question, and a parser that finds the files that the job has for them there."""
@@ -128,19 +132,19 @@ class SnapshotsKind(Kind):
 
         return snapshot_source(self._parser, self._opened.reading)
 
-    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
+    def _impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
         from cklog.runs.snapshots.impact import snapshot_impact
 
         self._refuse_times(asked)
         parser, opened = self._beside_sinks(question)
-        found = snapshot_impact(parser, self._opened.reading, question, self._bound_logs(kafka))
-        found = self._with_recreated_topics(found, question, kafka)
+        logs = self._bound_logs(kafka)
+        plan = self._plan_beside(question, parser, None if logs is None else logs.logs)
+        found = snapshot_impact(parser, plan, question, logs)
         if opened is None:
             return found
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.snapshots.beside.sinks import snapshot_line
 
-        plan = self._plan(question, parser)
         held = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
         return with_tables(found, held.restart, "checkpoint", opened)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from cklog.errors import NothingToWrite, UsageError
-from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.lines import UNREAD_POSITION, RecoveryLine, SourceOffset, position_words
 from cklog.model.values import is_integer
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -49,6 +49,9 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
     found: dict[tuple[str, int], ResumeOffset] = {}
     reader: dict[tuple[str, int], SourceOffset] = {}  # the last one seen of each partition
     for source in chosen:
+        if source.offset == UNREAD_POSITION:
+            why = f"source {source.source}: {position_words(source.offset)}, because cklog does not read its state"
+            raise UsageError(why, "choose another reader with --operator")
         key = _topic_partition(source.source)
         if topic not in ("", key[0]):
             continue

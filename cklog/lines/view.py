@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from cklog.lines.sentences import rollback_sentence
 from cklog.model.actions import ACTIONS, MEANINGS, RunAction
 from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
-from cklog.model.lines import UNREAD_POSITION, LineEntry, RecoveryLine, ReplayRange
+from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, position_words
 from cklog.model.unchecked import unchecked_sentence
 from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import first_few, utc
@@ -100,7 +99,7 @@ def line_steps(line: RecoveryLine) -> list[str]:
     restored = [f"{e.operator}/{e.subtask}={_checkpoint_word(e)}" for e in entries if e.state != "current"]
     readers, reader = Counter(s.source for s in line.sources), line.reader_names()
     resumed = [
-        f"{s.source} at {_offset_word(s.offset)}" + (f" ({reader(s)})" if readers[s.source] > 1 else "")
+        f"{s.source} at {position_words(s.offset)}" + (f" ({reader(s)})" if readers[s.source] > 1 else "")
         for s in line.sources
     ]
     replayed = [f"{c.channel} {c.replay_from} to {c.replay_to}" for c in line.channels if c.replay_to > c.replay_from]
@@ -192,8 +191,8 @@ def _sources_section(line: RecoveryLine) -> Section:
     rows = [
         (
             s.source,
-            _offset_word(s.offset),
-            "-" if s.replay_to is None else _offset_word(s.replay_to),
+            position_words(s.offset),
+            "-" if s.replay_to is None else position_words(s.replay_to),
             f"{reader(s)}/{s.subtask}",
         )
         for s in line.sources
@@ -218,14 +217,6 @@ def _distance_section(line: RecoveryLine) -> Section:
     columns = ("subtask", "checkpoints", "seconds", "received", "sent", "depth")
     note = "depth: orphan messages on a shortest chain from a failure; received, sent: messages undone, at least"
     return section("Rollback distance", columns, rows, note)
-
-
-def _offset_word(offset: Any) -> str:
-    if offset is None:
-        return "its start"
-    if offset == UNREAD_POSITION:
-        return "not known"
-    return offset if isinstance(offset, str) else json.dumps(offset)
 
 
 def _retained_word(retained: bool | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -76,6 +77,19 @@ class ReplayRange:
 
 UNREAD_POSITION = "unknown"
 """The offset of a source whose state says where it resumes, in a form that cklog does not read."""
+
+
+def position_words(position: Any) -> str:
+    """Return where a source resumes as words, the same in every table.
+
+    >>> position_words(None), position_words(UNREAD_POSITION), position_words(7), position_words("mysql-bin.3:4")
+    ('its start', 'position unknown', '7', 'mysql-bin.3:4')
+    """
+    if position is None:
+        return "its start"
+    if position == UNREAD_POSITION:
+        return "position unknown"
+    return position if isinstance(position, str) else json.dumps(position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar, cast
 
 from cklog.errors import CorruptInput
 from cklog.model.about import findings_by_run
-from cklog.model.actions import RunAction, action_with, worst
+from cklog.model.actions import Acted, RunAction, action_with, worst
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine
 
@@ -102,14 +102,12 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     """
     result = draft.result
     if isinstance(result, RecoveryLine):
-        result = cast("R", _with_action(result, draft))
+        result = cast("R", with_action(cast("Draft[RecoveryLine]", draft)))
     found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
     if strict:
         refuse_damage(found)
     unread = is_bound(found)
-    unknown = isinstance(result, RecoveryLine) and result.action == "undetermined" and not draft.unrecoverable
-    if draft.command == "impact-sinks":  # what the line of the same run is undetermined by
-        unknown = any(f.severity == "error" and f.effect == "unknown" for f in found)
+    unknown = isinstance(result, Acted) and result.action == "undetermined" and not draft.unrecoverable
     verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread or unknown)
     return Answer(
         command=draft.command,
@@ -163,13 +161,14 @@ def _with_effects(run: RunAction, errors: Sequence[Finding]) -> RunAction:
     return replace(run, action=action, command=None, note=note)
 
 
-def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
+def with_action(draft: Draft[RecoveryLine]) -> RecoveryLine:
     """Return a line that has an action, and whose runs name what stands in their way.
 
     Where evidence is missing, and no run says that it is about it, it may be about any of them. The action is that of
     the run that asks most; a line that already says `restart` has runs that begin anew by themselves beside others.
     """
     unsure = draft.indeterminate or any(f.id in NOT_JUDGED and f.severity == "error" for f in draft.findings)
+    line = draft.result
     runs = line.runs
     if unsure and all(run.action != "undetermined" for run in runs):
         runs = tuple(replace(run, action="undetermined") for run in runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +9,7 @@ from dataclasses import replace
 
 from cklog.model.actions import MEANINGS as ACTION_MEANINGS
 from cklog.model.actions import Action, RunAction, worst
-from cklog.model.lines import RecoveryLine
+from cklog.model.lines import UNREAD_POSITION, RecoveryLine, SourceOffset, position_words
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few, many
 from cklog.render.formats import plain
@@ -75,17 +74,19 @@ def starting(title: str = "Start the job again", why: str = "", undo: str = "sto
     )
 
 
-def checking_sources(again: Again) -> Step:
-    """Return the step that holds the offsets of the line against what the sources still have."""
+def checking_sources(again: Again, sources: Sequence[SourceOffset]) -> Step:
+    """Return the step that compares the offsets of the line with what the sources still have."""
+    unread = [source.source for source in sources if source.offset == UNREAD_POSITION]
+    look_up = f"{position_words(UNREAD_POSITION)} of {first_few(unread, 3)}: look it up before the restart"
     file = '"$SAVE/sources.csv"'
     told = f"--fail-on=never --quiet --table=sources --format=csv --output={file}"
     return Step(
         title="See whether the sources still have what is read again",
-        why="a source that begins behind its offset leaves a gap without a word",
+        why="a source that begins after its offset silently leaves a gap" + (f"; {look_up}" if unread else ""),
         worked="every source still has the offset that it resumes at",
         command=f'cklog replay "$RUN"{again.whole} {told}',
         check=f'"$JOB" holds {file}',
-        stop_if="a source begins behind its offset: what lies between is lost",
+        stop_if="a source begins after its offset: the data in between is lost",
     )
 
 
@@ -209,7 +210,7 @@ def repairing(run: RunAction, again: Again) -> Step:
 def _giving_up(line: RecoveryLine, run: RunAction) -> Step:
     """Return the step before a job starts without any of its state: nobody does that by the way."""
     mine = [source for source in line.sources if len(line.runs) == 1 or source.job == run.run]
-    read = first_few([f"{one.source} from {_position(one.offset)}" for one in mine], 3) or "all of its input"
+    read = first_few([f"{one.source} from {position_words(one.offset)}" for one in mine], 3) or "all of its input"
     known = f", {many(run.read_again, 'record', grouped=True)} or more" if run.read_again else ""
     sinks = {None: "sinks may get results again that they have", 0: "no sink is known to get results again"}
     written = sinks.get(run.doubled, f"sinks get {many(run.doubled or 0, 'result', grouped=True)} again")
@@ -220,10 +221,6 @@ def _giving_up(line: RecoveryLine, run: RunAction) -> Step:
         check='test "${LOST-}" = yes',
         stop_if="nobody has decided that all state is given up",
     )
-
-
-def _position(offset: object) -> str:
-    return "its start" if offset is None else json.dumps(offset)
 
 
 def looking(title: str, why: str, worked: str) -> Step:

@@ -101,10 +101,15 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
 
 def _without_told(findings: Iterable[Finding], held: Sequence[SinkFit]) -> list[Finding]:
     """Leave out what the tables answer: whether files that are gone, or that nobody saw, were committed."""
-    pending = [one for fit in held for one in fit.pending]
-    told = {one.sink for one in pending} - {one.sink for one in pending if one.fate is None}
+    told = sinks_answered(held)
     answered = ("pending-file-missing", "pending-unchecked")
     return [one for one in findings if one.id not in answered or one.subject not in told]
+
+
+def sinks_answered(held: Sequence[SinkFit]) -> set[str]:
+    """Return the sinks of which tables tell what becomes of everything that the state has pending for them."""
+    pending = [one for fit in held for one in fit.pending]
+    return {one.sink for one in pending} - {one.sink for one in pending if one.fate is None}
 
 
 def _headline(told: SinkLine) -> str:

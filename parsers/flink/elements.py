@@ -171,8 +171,21 @@ _MANIFESTS = ("unknown-manifests", "list of manifests")
 ENUMERATORS: tuple[ElementLayout, ...] = (kafka_enumerator, number_enumerator, iceberg_enumerator)
 
 
-_LEGACY = "topic-partition-offset-states"
-STATES = frozenset({*LAYOUTS, *_BARE, _LEGACY})
+_LEGACY: dict[str, tuple[str, str, str]] = {
+    "topic-partition-offset-states": (
+        "legacy-kafka-consumer",
+        "offset",
+        "FlinkKafkaConsumer, which KafkaSource replaced",
+    ),
+    "bucket-states": ("legacy-file-sink", "bucket", "StreamingFileSink, which FileSink replaced"),
+    "next-transactional-id-hint": ("legacy-kafka-producer", "hint", "FlinkKafkaProducer, which KafkaSink replaced"),
+    "next-transactional-id-hint-v2": ("legacy-kafka-producer", "hint", "FlinkKafkaProducer, which KafkaSink replaced"),
+    "pending-checkpoints": ("write-ahead-sink", "list", "a sink with a write-ahead log"),
+}
+"""Lists of older sources and sinks, which are not read: what to call them, their elements, and whose they are."""
+
+_OFFSETS = "topic-partition-offset-states"
+STATES = frozenset({*LAYOUTS, *_BARE, *_LEGACY})
 """Names of the lists of operator state that are understood, or known not to be."""
 
 _OFFSET = struct.Struct(">q")
@@ -207,10 +220,11 @@ def listed_state(
     lists : which lists are in that state
     """
     kept = [one for one in lists if one.elements]
-    for one in [one for one in kept if one.name == _LEGACY]:
-        detail = f"{many(one.elements, 'offset')} of FlinkKafkaConsumer, which KafkaSource replaced"
-        yield row(one.at, "unread", kind="legacy-kafka-consumer", name=SPLITS, detail=detail, **whose)
-    kept = [one for one in kept if one.name != _LEGACY]
+    for one in [one for one in kept if one.name in _LEGACY]:
+        kind, noun, whose_list = _LEGACY[one.name]
+        detail, name = f"{many(one.elements, noun)} of {whose_list}", SPLITS if one.name == _OFFSETS else one.name
+        yield row(one.at, "unread", kind=kind, name=name, detail=detail, **whose)
+    kept = [one for one in kept if one.name not in _LEGACY]
     state = contents.of(data, piece) if kept else ""
     if isinstance(state, str):
         if kept:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cklog.impact.model import GuaranteeClass
+from cklog.model.actions import Action
 
 ResultFate = Literal["doubled", "may-be-doubled", "once", "visible", "skipped", "missing", "may-be-missing"]
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
@@ -18,12 +19,16 @@ written again, and readers see one copy; visible: readers have one copy already,
 the sink has them and drops them when they come again; missing: readers lose them, or never get them."""
 
 
+PENDING = "pending"
+"""What `OutputInterval.of` is of results that a checkpoint has for a sink and that nobody can count."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutputInterval:
     """Results of one sink for one kind of reader, and what becomes of them.
 
     `readers` : "" where all readers see the same
-    `of` : what `from_` and `to` count: "batch", a channel, a source, a partition, a transaction
+    `of` : what `from_` and `to` count: "batch", a channel, a source, a partition, a transaction; or `PENDING`
     `from_`, `to`, `most` : a half-open interval, to `to` at least and to `most` at the most; None: not known
     `count` : the items of [from_, to)
     `why` : a word of `cklog.impact.sinks.view.WHY`
@@ -121,6 +126,7 @@ class SinkImpact:
     `line` : what each unit restarts from
     `again` : what is read again
     `fails` : as the files are now, a restart does not get that far
+    `action` : what to do about the line, as `recovery-line` says
     `notes` : words of `cklog.impact.sinks.view.NOTES`
     """
 
@@ -131,4 +137,5 @@ class SinkImpact:
     again: tuple[Again, ...]
     transactions: tuple[SinkTransaction, ...] = ()
     fails: bool = False
+    action: Action = "undetermined"
     notes: tuple[str, ...] = ()

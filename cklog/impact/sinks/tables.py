@@ -8,8 +8,8 @@ from dataclasses import replace
 from cklog.impact.sinks.guarantees import guarantee_of
 from cklog.impact.sinks.model import GuaranteeEvidence, OutputInterval, ResultFate, SinkImpact
 from cklog.model.verdict import Draft
-from cklog.sink_tables.findings import fit_findings
-from cklog.sink_tables.fitting import all_agree, fits
+from cklog.sink_tables.beside import sinks_answered
+from cklog.sink_tables.fitting import fits
 from cklog.sink_tables.model import LOSES, Fate, Outcome, Restart, SinkFit
 from cklog.sink_tables.naming import OpenedTables
 
@@ -23,26 +23,34 @@ _FATES: dict[Fate, tuple[ResultFate, ResultFate]] = {
 }
 """What readers see, of what is sure and of what may be."""
 
+_ANSWERED = ("pending-gone", "pending-unseen")
+"""Evidence about pending files of a sink that the account of its table takes the place of."""
+
 
 def with_tables(found: Draft[SinkImpact], restart: Restart, unit: str, opened: OpenedTables) -> Draft[SinkImpact]:
-    """Add to the impact of a restart what tables say of it: intervals of results, and a guarantee for each table."""
+    """Add to the impact of a restart what tables say of it: intervals of results, and a guarantee for each table.
+
+    What they find is a finding of the line. Where they tell of a sink, what its state alone lets one fear is left out.
+    """
     held = fits(opened.tables, restart)
-    pieces = [piece for one in found.result.guarantees for piece in one.evidence if piece.piece != "output"]
+    told = sinks_answered(held)
+    others = [row for row in found.result.guarantees if row.sink not in told]
+    pieces = [
+        piece
+        for one in found.result.guarantees
+        for piece in one.evidence
+        if piece.piece != "output" and not (one.sink in told and piece.because in _ANSWERED)
+    ]
     result = replace(
         found.result,
-        intervals=(*found.result.intervals, *(row for fit in held for row in _intervals(fit, unit))),
-        guarantees=(
-            *found.result.guarantees,
-            *(guarantee_of(fit.name, "", [*_one_of_each(pieces), _output(fit)]) for fit in held),
+        intervals=(
+            *(row for row in found.result.intervals if row.sink not in told),
+            *(row for fit in held for row in _intervals(fit, unit)),
         ),
+        guarantees=(*others, *(guarantee_of(fit.name, "", [*_one_of_each(pieces), _output(fit)]) for fit in held)),
+        transactions=tuple(row for row in found.result.transactions if row.sink not in told),
     )
-    return replace(
-        found,
-        result=result,
-        findings=[*found.findings, *opened.findings, *(f for fit in held for f in fit_findings(fit, unit))],
-        inputs=[*found.inputs, *opened.inputs],
-        indeterminate=found.indeterminate or bool(opened.unread) or all_agree(held) is None,
-    )
+    return replace(found, result=result)
 
 
 def _one_of_each(pieces: Sequence[GuaranteeEvidence]) -> Iterable[GuaranteeEvidence]:

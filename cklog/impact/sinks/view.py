@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cklog.impact.sinks.guarantees import Guarantees
+from cklog.impact.sinks.line_errors import not_shown
 from cklog.impact.sinks.model import (
+    PENDING,
     Again,
     OutputInterval,
     SinkGuarantee,
     SinkImpact,
     SinkTransaction,
 )
-from cklog.model.lines import UNREAD_POSITION
+from cklog.model.findings import Effect, Finding
+from cklog.model.lines import UNREAD_POSITION, position_words
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
 from cklog.render.view import View, cut_section
@@ -41,6 +44,7 @@ WHY: Mapping[str, str] = {
     "committed-before": "pending in the checkpoint and already committed",
     "aborted-before": "pending in the checkpoint, but aborted by Kafka: no restore can commit it",
     "commit-unknown": "pending in the checkpoint; whether a restore can commit it is unknown",
+    "pending-unread": "pending in the checkpoint, in a form that cklog does not read",
     "rolled-back": "taken after the checkpoint of the line, and put out",
     "taken-since": "what was taken after the checkpoint is not known",
     "in-its-queue": "its output queue has the results already: the replay filter drops them",
@@ -88,6 +92,7 @@ PIECES: Mapping[str, str] = {
     "unread-committer": "what the sink's committer holds: cklog reads those of Kafka, files, Iceberg and Paimon",
     "pending-files": "files that nobody sees before a checkpoint is complete",
     "pending-gone": "what the checkpoint has pending for the sink: {names}",
+    "pending-unread": "what the checkpoint has pending for the sink: cklog does not read its form",
     "pending-unseen": "whether what the checkpoint has pending for the sink is there (--map)",
     "table-not-asked": "what the table has taken (--sink NAME=TABLE)",
     "transactions": "the sink's transactions",
@@ -103,6 +108,7 @@ PIECES: Mapping[str, str] = {
     "table-agrees": "the table {names} drops what it has, and takes what it lacks",
     "table-contradicts": "the table {names} as another line left it: cklog recovery-line --sink says which one fits",
     "table-unknown": "what the table {names} has taken",
+    "line-errors": "what the errors of the line name: {names}",
     "unknown-consumer": "what the consumer does with a record that comes again",
 }
 """Evidence for a guarantee, or, where it is missing, what it would take; by the word of `GuaranteeEvidence.because`."""
@@ -151,7 +157,7 @@ def sink_impact_view(answer: Answer[SinkImpact]) -> View:
         cut_section("Named", _NAMES, [(row.sink, row.why, name) for row in found.intervals for name in row.names]),
     ]
     notes = tuple(NOTES[note] for note in found.notes)
-    return View(_headline(found), tuple(s for s in sections if s.rows), notes)
+    return View(_headline(answer), tuple(s for s in sections if s.rows), notes)
 
 
 def guarantee_view(answer: Answer[Guarantees]) -> View:
@@ -180,13 +186,37 @@ _FOR_WHOM: Mapping[str, str] = {
 """Kinds of a sink that is not known, in a sentence."""
 
 
-def _headline(found: SinkImpact) -> str:
-    lead = "As the files are now, a restart fails; once they are repaired: " if found.fails else ""
+def _headline(answer: Answer[SinkImpact]) -> str:
+    """The fates of results; before them what stops the restart, after them what errors of the line do beside."""
+    found = answer.result
+    errors = [finding for finding in answer.findings if finding.blocks]
+    if not found.line and found.action == "undetermined":
+        return "Evidence is missing: what a restart begins from is not known, so nothing can be said of its results."
     if not found.line:
         return "There is nothing that a restart could begin from, so nothing can be said of its results."
     fates = [_fate_words(found.intervals, fate) for fate in _FATES]
     said = "; ".join(text for text in fates if text)
-    return f"{lead}{said[:1].upper()}{said[1:]}." if said else f"{lead}No result is known to be doubled or missing."
+    beside = [_effect_words(not_shown(found, errors), effect) for effect in _EFFECTS]
+    sentences = [f"{text[:1].upper()}{text[1:]}." for text in (said, *beside) if text]
+    if found.fails or any(error.effect == "restart-fails" for error in errors):
+        lead = "As the files are now, a restart fails"
+        return f"{lead}; once they are repaired: {' '.join(sentences)}" if sentences else f"{lead}. {_REPAIRED}"
+    return " ".join(sentences) or "No result is known to be doubled or missing."
+
+
+_REPAIRED = "The repair decides what becomes of results."
+
+_EFFECTS: Mapping[Effect, str] = {
+    "data-lost": "results may be missing",
+    "data-duplicated": "results may be doubled",
+    "unknown": "more results may be doubled or missing, because evidence is missing",
+}
+"""What errors of the line do to results of which no interval shows it."""
+
+
+def _effect_words(errors: Sequence[Finding], effect: Effect) -> str:
+    names = list(dict.fromkeys(f"{error.id} of {error.subject}" for error in errors if error.effect == effect))
+    return f"{_EFFECTS[effect]} ({first_few(names, _NAMED)})" if names else ""
 
 
 def _fate_words(intervals: Sequence[OutputInterval], fate: str) -> str:
@@ -210,13 +240,18 @@ def _span_words(row: OutputInterval) -> str:
         return f"{batches} of {whose}"
     if row.of == "transaction":
         return f"{row.count} transaction{'' if row.count == 1 else 's'} of {whose}"
+    if row.of == PENDING:
+        return f"what is {PENDING} for {whose}"
+    if row.from_ == UNREAD_POSITION:
+        return f"results of {row.of} ({position_words(row.from_)}) in {whose}"
     end = row.to if row.to is not None else row.most
     bound = "on" if end is None else f"to {_plain_cell(end)}"
     return f"results of {row.of} from {_plain_cell(row.from_)} {bound} in {whose}"
 
 
 def _interval_row(row: OutputInterval) -> tuple[Any, ...]:
-    cells = [_plain_cell(value) for value in (row.from_, row.to, row.most, row.count)]
+    start = position_words(row.from_) if row.from_ == UNREAD_POSITION else row.from_
+    cells = [_plain_cell(value) for value in (start, row.to, row.most, row.count)]
     return row.sink, row.readers or "-", row.fate.replace("-", " "), row.of, *cells, WHY[row.why]
 
 
@@ -227,8 +262,7 @@ def _guarantee_row(row: SinkGuarantee) -> tuple[Any, ...]:
 
 
 def _again_row(row: Again) -> tuple[Any, ...]:
-    start = "its start" if row.from_ is None else _plain_cell(row.from_)
-    start = "not known" if start == UNREAD_POSITION else start
+    start = row.from_ if isinstance(row.from_, int) else position_words(row.from_)
     there = {True: "yes", False: "NO", None: "not known"}[row.kept]
     return row.source, row.reader, start, _plain_cell(row.to), _plain_cell(row.most), there
 

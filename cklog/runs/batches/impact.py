@@ -33,7 +33,7 @@ _REPEATABLE = ("rate",)
 def batch_impact(
     parser: OffersBatches, plan: BatchPlan, question: Question, logs: BoundLogs | None
 ) -> Draft[SinkImpact]:
-    """Say what the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
+    """Say what the restart that `plan` tells of does to results, without the findings, which are those of its line.
 
     Parameters
     ----------
@@ -49,14 +49,7 @@ def batch_impact(
         fails=plan.fails,
         notes=("going-back",) if _goes_back(plan, top) else (),
     )
-    return Draft(
-        "impact-sinks",
-        result,
-        plan.findings,
-        plan.inputs,
-        unrecoverable=plan.starts_over or plan.unreachable,
-        indeterminate=bool(plan.unjudged),
-    )
+    return Draft("impact-sinks", result, (), plan.inputs)
 
 
 def _top(plan: BatchPlan) -> int:

@@ -56,12 +56,13 @@ class RecordReader:
 
     @contextmanager
     def reading_once(self) -> Iterator[None]:
-        """Keep what is read for the questions that are asked meanwhile, and forget it afterwards."""
-        self._kept = {}
+        """Keep what is read for the questions that are asked meanwhile, and forget it after the outermost of them."""
+        before = self._kept
+        self._kept = {} if before is None else before
         try:
             yield
         finally:
-            self._kept = None
+            self._kept = before
 
     def _once(self, key: Hashable, read: Callable[[], R]) -> R:
         """Return what was kept under a key, or read it."""

@@ -23,7 +23,7 @@ def record_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[S
     first = [_loads(line, again.reading)] if queues else [_proof(again)]
     restored = [e for e in line.line if e.state in ("stored", "initial")]
     steps = [*first, *([_restore(line)] if restored else []), *([_load(line)] if queues else [])]
-    steps += [checking_sources(again)] if line.sources else []
+    steps += [checking_sources(again, line.sources)] if line.sources else []
     steps += [step for step in (_cut(line), _truncate(line), _seek(line), _replay(line)) if step]
     return [*steps, starting(undo="stop it, put the copy back, and take the steps again"), _look(run)]
 

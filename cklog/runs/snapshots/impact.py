@@ -8,14 +8,14 @@ pending and aborts the later ones. But what a newer checkpoint has committed is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from cklog.engine.reading import Reading
 from cklog.impact.sinks.guarantees import guarantee_of
 from cklog.impact.sinks.model import (
+    PENDING,
     Again,
     GuaranteeEvidence,
     OutputInterval,
@@ -28,20 +28,18 @@ from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_a
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.partitions import Partition, ProducerTransaction
 from cklog.kafka_logs.ended import Ended, EndedTransaction, how_ended, parse_producer
-from cklog.model.findings import Finding
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.snapshots.beside.shown import add_shown, shown_findings, shown_since
-from cklog.runs.snapshots.beside.transactions import look_up_transactions, pending_transactions, transaction_findings
+from cklog.runs.snapshots.beside.shown import add_shown, shown_since
+from cklog.runs.snapshots.beside.transactions import look_up_transactions
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.pending import pending_findings
-from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
+from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, snapshot_named
 from cklog.runs.snapshots.state import source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
-from cklog.runs.snapshots.waiting import FILES, Waiting, sink_names, waiting_in, waiting_told
+from cklog.runs.snapshots.waiting import FILES, Waiting, sink_names, unread_sinks, waiting_in, waiting_told
 
 UNNAMED = "any sink"
 COMMITTED, EVERYTHING = "of committed records", "of all records"
@@ -61,27 +59,21 @@ class _Restored:
 
 
 def snapshot_impact(
-    parser: OffersSnapshots, reading: Reading, question: Question, logs: BoundLogs | None
+    parser: OffersSnapshots, plan: SnapshotPlan, question: Question, logs: BoundLogs | None
 ) -> Draft[SinkImpact]:
-    """Say what restoring each job does to results; the whole answer of `cklog impact`.
+    """Say what restoring each job does to results, without the findings, which are those of its line.
 
     Parameters
     ----------
-    question : `at` chooses another snapshot, `against` names one up to which the job had come at least
+    plan : what each job restarts from
+    question : `against` names a snapshot up to which the job had come at least
     """
-    plan = plan_snapshots(parser, reading, question)
     jobs = [_restored(parser, plan, group, question.check_files) for group in plan.groups]
     restored = [job for job in jobs if job is not None]
     against = [snapshot_named(plan.survey, question.against)] if question.against else []
     if logs is not None:
-        look_up_transactions(plan, (job.judged for job in restored), logs.logs)
+        look_up_transactions(plan, (one for job in restored for one in (job.judged, *job.newer)), logs.logs)
     found = [_impact(plan, job, against, logs, len(plan.groups) > 1) for job in restored]
-    unsure = question.check_files and any(
-        j.verdict == "unchecked" for group in plan.groups for j in newer_than(group, plan.chosen[group.job])
-    )
-    unseen = (
-        question.check_files and not question.sinks and any(one.doubtful for job in restored for one in job.waiting)
-    )
     result = SinkImpact(
         system="flink",
         line=tuple({"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id} for job in restored),
@@ -91,19 +83,7 @@ def snapshot_impact(
         transactions=tuple(row for one in found for row in one.transactions),
         notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
     )
-    return Draft(
-        "impact-sinks",
-        result,
-        [
-            *plan.findings,
-            *(f for job in restored if question.check_files for f in pending_findings(job.judged, job.waiting)),
-            *(f for job in restored for f in shown_findings(job.judged, job.shown)),
-            *(f for job in restored for f in _ended_findings(plan, job, logs)),
-        ],
-        plan.survey.inputs,
-        unrecoverable=not restored and not unsure,
-        indeterminate=unsure or unseen,
-    )
+    return Draft("impact-sinks", result, (), plan.survey.inputs)
 
 
 def _restored(parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, check: bool) -> _Restored | None:
@@ -118,13 +98,6 @@ def _restored(parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, ch
         tuple(waiting_in(parser, folder, table, check)),
         shown_since(parser, folder, table) if check else {},
     )
-
-
-def _ended_findings(plan: SnapshotPlan, job: _Restored, logs: BoundLogs | None) -> list[Finding]:
-    if logs is None:
-        return []
-    found = pending_transactions(plan.survey.tables[job.judged.folder.path], logs.logs)
-    return transaction_findings(job.judged, found)
 
 
 def _impact(
@@ -145,11 +118,13 @@ def _impact(
     for sink, made in _pending(pending).items():
         told.setdefault(sink, []).extend(made)
     add_shown(told, job.shown)
-    names = sorted({*sinks, *told, *forms}) or [UNNAMED]
+    unread = unread_sinks(table)
+    names = sorted({*sinks, *told, *forms, *unread}) or [UNNAMED]
     later = bool(newer)
     intervals = [
         row for name in names for row in _intervals(lead + name, told.get(name, []), again, forms.get(name, ""), later)
     ]
+    intervals += [_unread(lead + name) for name in unread]
     pieces = [
         input_piece(again),
         GuaranteeEvidence("state", job.judged.verdict == "restorable" or None, "snapshot-whole"),
@@ -161,7 +136,7 @@ def _impact(
             lead + name,
             told.get(name, []),
             sinks.get(name),
-            [*pieces, *_not_there(name, job.waiting), *_not_committed(told.get(name, []))],
+            [*pieces, *_not_there(name, job.waiting), *_not_committed(told.get(name, [])), *_not_read(name, unread)],
             forms.get(name, ""),
             later,
         )
@@ -245,6 +220,16 @@ def _not_there(sink: str, waiting: Iterable[Waiting]) -> list[GuaranteeEvidence]
     return [] if all(one.looked_at for one in its) else [GuaranteeEvidence("state", None, "pending-unseen")]
 
 
+def _unread(sink: str) -> OutputInterval:
+    """Return the results that a sink has pending in state that is not read."""
+    none = dict.fromkeys(("from_", "to", "most", "count"))
+    return OutputInterval(sink=sink, readers="", fate="may-be-missing", of=PENDING, why="pending-unread", **none)
+
+
+def _not_read(sink: str, unread: Collection[str]) -> list[GuaranteeEvidence]:
+    return [GuaranteeEvidence("state", None, "pending-unread")] if sink in unread else []
+
+
 def _not_committed(told: Iterable[SinkTransaction]) -> list[GuaranteeEvidence]:
     """What Kafka has aborted of a sink's pending transactions, or nothing shows: no restore can keep that."""
     kafka = [row for row in told if row.producer is not None]
@@ -260,19 +245,19 @@ def _located(rows: Sequence[SinkTransaction], logs: BoundLogs | None) -> Iterabl
     if logs is None:
         yield from rows
         return
-    pending = {row.producer: parse_producer(row.producer) for row in rows if row.fate == "committed"}
+    pending = {row.producer: parse_producer(row.producer) for row in rows if row.fate in _BY_HOW}
     found = logs.logs.ended(one for one in pending.values() if one is not None)
     partitions = logs.logs.partitions()
     running = _open_by_producer(partitions.values())
     for row in rows:
-        known = pending.get(row.producer) if row.fate == "committed" else None
+        known = pending.get(row.producer) if row.fate in _BY_HOW else None
         if known is None:
             number = (row.producer or "").split(" ")[1:2]
             held = running.get(number[0], ()) if number else ()
             parts = [replace(row, log=p.name, from_=t.first, to=p.restart_end, records=t.records) for p, t in held]
             yield from parts or [row]
             continue
-        fate = _ENDED[how_ended(found[known])]
+        fate = _BY_HOW[row.fate][how_ended(found[known])]
         parts = [
             replace(
                 row, fate=fate, log=one.partition, from_=one.first, to=_end_of(one, partitions), records=one.records
@@ -287,8 +272,11 @@ def _end_of(one: EndedTransaction, partitions: Mapping[str, Partition]) -> int:
     return partitions[one.partition].restart_end if one.end is None else one.end
 
 
-_ENDED: Mapping[Ended, Any] = {"committed": "done", "aborted": "lost", "open": "committed", "unknown": "unknown"}
-"""What becomes of a pending transaction, by how it ended."""
+_BY_HOW: Mapping[str, Mapping[Ended, Any]] = {
+    "committed": {"committed": "done", "aborted": "lost", "open": "committed", "unknown": "unknown"},
+    "visible": {"committed": "visible", "aborted": "aborted", "open": "aborted", "unknown": "visible"},
+}
+"""What becomes of a transaction that the restored checkpoint, or a newer one, has pending, by how it ended."""
 
 
 def _open_by_producer(partitions: Iterable[Partition]) -> dict[str, list[tuple[Partition, ProducerTransaction]]]:

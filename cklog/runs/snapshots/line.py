@@ -19,6 +19,7 @@ from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Draft
 from cklog.model.wording import first_few, none_of
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
@@ -40,6 +41,7 @@ from cklog.runs.snapshots.state import (
     transactions,
 )
 from cklog.runs.snapshots.verdicts import NOT_READ, JudgedSnapshot
+from cklog.runs.snapshots.waiting import unread_sinks
 
 
 class SnapshotLine:
@@ -140,6 +142,7 @@ class SnapshotLine:
             command=self._command(plan, judged),
             note=self._doubt(plan, judged),
             reads_more=bool(source_offsets(plan.survey.tables[judged.folder.path])),
+            unchecked=tuple(map(_unread_sink, unread_sinks(plan.survey.tables[judged.folder.path]))),
         )
 
     def _is_unsure(self, group: Candidates, judged: JudgedSnapshot | None, question: Question) -> bool:
@@ -268,6 +271,11 @@ class SnapshotLine:
             return f"Indeterminate: {why}. Give the folder above it: the job may have other checkpoints there."
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
+
+
+def _unread_sink(sink: str) -> Unchecked:
+    claim = f"a restore commits all that is pending for sink {sink}, in state that cklog cannot read"
+    return Unchecked("sink", sink, claim)
 
 
 def _missing_sink_files(group: Candidates) -> list[str]:

@@ -18,7 +18,8 @@ def snapshot_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence
     """Return what comes after the copy."""
     if run.action == "repair-first":
         return [repairing(run, again)]
-    sources = [checking_sources(again)] if any(s.job in ("", run.run) for s in line.sources) else []
+    mine = [source for source in line.sources if source.job in ("", run.run)]
+    sources = [checking_sources(again, mine)] if mine else []
     return [*sources, _restore(line, run), _look(run)]
 
 

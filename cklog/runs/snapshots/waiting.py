@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.sink_tables import Numbered, Pending, Writer
-from cklog.inputs.snapshots import FilePlace
+from cklog.inputs.snapshots import SPLITS, FilePlace
 from cklog.model.wording import many
 from cklog.runs.snapshots.heads import rows_of
 from cklog.runs.snapshots.state import operator_labels
@@ -103,6 +103,13 @@ def named_by_sink(table: pa.Table, form: str) -> list[tuple[str, str]]:
 
 def _uncommitted(table: pa.Table) -> list[dict[str, Any]]:
     return [row for row in rows_of(table, "pending") if row["kind"] in ("pending", IN_PROGRESS)]
+
+
+def unread_sinks(table: pa.Table) -> list[str]:
+    """Return the sinks of which a snapshot has state that cklog does not read: what they have pending is not known."""
+    names = sink_names(table)
+    rows = [row for row in rows_of(table, "unread") if row["subtask"] is not None and row["name"] != SPLITS]
+    return sorted({names.get(row["operator"], row["operator"]) for row in rows})
 
 
 def _sink(row: Mapping[str, Any], names: Mapping[str, str]) -> str:

@@ -68,8 +68,10 @@ def test_a_pending_manifest_that_was_removed_leaves_the_checkpoint_before() -> N
         "--sink",
         str(REPORTS / "08-pending-manifest-orphan-removed/wh/d/t"),
     )
-    assert code == 3
-    assert "missing" in {row["fate"] for row in found["result"]["intervals"]}
+    assert (code, found["result"]["action"]) == (3, "restart-older")
+    assert [row["checkpoint"] for row in found["result"]["line"]] == [13]
+    fates = {(row["from"], row["fate"]) for row in found["result"]["intervals"]}
+    assert fates == {(13, "skipped"), (14, "once")}, "the table has 13, and the job writes 14 again"
 
 
 def test_a_pending_manifest_that_nobody_looked_for_is_no_plain_restart() -> None:
@@ -118,8 +120,15 @@ def test_a_source_that_cannot_be_read_has_an_unknown_position(path: str) -> None
     assert [source["offset"] for source in found["result"]["sources"]] == ["unknown"]
     assert "unread-state" in ids(found, "warning")
     assert "which cklog cannot read" in claims(found)
-    shown = cklog("recovery-line", REPORTS / path / "ckpt").out
-    assert "Sources resume at" in shown
+    for command in ("recovery-line", "replay", "report", "impact"):
+        for form in ("table", "md"):
+            shown = cklog(command, REPORTS / path / "ckpt", "--format", form).out
+            assert "position unknown" in shown, (command, form)
+    for form in ("kafka-csv", "kafka-to-offset", "spark-offsets", "flink-offsets", "flink-sql", "kcat"):
+        made = cklog("replay", REPORTS / path / "ckpt", "--format", form)
+        assert (made.code, made.out) == (2, "")
+        assert "position unknown" in made.err, form
+    assert "position unknown" in cklog("runbook", REPORTS / path / "ckpt").out
     assert cklog("recovery-line", REPORTS / path / "ckpt", "--fail-on", "unchecked").code == 5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -27,6 +28,19 @@ class Case:
 
 
 CASES: list[Case] = []
+
+
+TOPICS = (
+    *("records", "raw_events", "queues", "chains", "rounds", "stores"),
+    *("spark", "flink", "kafka", "streams", "impact", "connectors", "tables"),
+)
+
+
+def all_cases() -> list[Case]:
+    """Return the cases of all topics."""
+    for topic in TOPICS:
+        importlib.import_module(f"tests.integration.produced.{topic}")
+    return CASES
 
 
 def produces(*ids: str, exit: int) -> Callable[[Callable[[Path], Asked]], Callable[[Path], Asked]]:

@@ -5,7 +5,6 @@ Exit codes, errors and actions stand in `test_outcomes`.
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import re
 from importlib.metadata import EntryPoint
@@ -16,15 +15,10 @@ import pytest
 
 from cklog.explanations.pages import all_pages
 from tests.conftest import REPOSITORY
-from tests.integration.produced.cases import CASES, Case
+from tests.integration.produced.cases import Case, all_cases
 from tests.program import cklog
 
-TOPICS = (
-    *("records", "raw_events", "queues", "chains", "rounds", "stores"),
-    *("spark", "flink", "kafka", "streams", "impact", "connectors", "tables"),
-)
-for _topic in TOPICS:
-    importlib.import_module(f"tests.integration.produced.{_topic}")
+CASES = all_cases()
 
 ROOMS = ("sink_tables", "connect", "connectors", "joint", "sinks", "snapshots/test_pending.py")
 """Where findings of tables, connectors and several jobs are produced by tests of their rooms: no folder is here yet."""

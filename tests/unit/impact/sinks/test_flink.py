@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from cklog.parsers.flink.derived import operator_id
 from tests.builders import flink as fb
 from tests.builders.kafka_broker import job_logs
@@ -104,7 +106,8 @@ def test_kafka_logs_bound_what_comes_again(tmp_path: Path) -> None:
 
 def test_offsets_that_the_log_no_longer_has_are_lost(tmp_path: Path) -> None:
     flink(tmp_path / "job", 7, 400, ["out-0-7"])
-    found = impact(tmp_path / "job", "--kafka", str(job_logs(tmp_path / "kafka")))
+    found = impact(tmp_path / "job", "--kafka", str(job_logs(tmp_path / "kafka")), exit=3)
+    assert found["action"] == "repair-first"
     assert found["again"][0]["kept"] is False
     assert kept(found) == {"out of committed records": "at-most-once", "out of all records": "none"}
 
@@ -115,3 +118,52 @@ def test_logs_that_are_not_there(tmp_path: Path) -> None:
     assert cklog("impact", tmp_path / "job", "--kafka", folder, "--group", "other").code == 66
     assert cklog("impact", tmp_path / "job", "--kafka", folder, "--channel", "in-0=no-9").code == 66
     assert cklog("impact", tmp_path / "job", "--group", "job").code == 2
+
+
+COMMITTABLE = fb.committable("out-7", 7, 3)
+COLLECTOR = fb.collector(7, [COMMITTABLE])
+COMMITTER, WRITER = "streaming_committer_raw_states", "writer_raw_states"
+
+
+@pytest.mark.parametrize(
+    ("role", "lists"),
+    [
+        (": Committer", {COMMITTER: [fb.versioned(3, COLLECTOR)]}),
+        (
+            ": Committer",
+            {
+                COMMITTER: [
+                    fb.versioned(2, COLLECTOR.replace(fb.i32(1, len(COMMITTABLE)), fb.i32(99, len(COMMITTABLE))))
+                ]
+            },
+        ),
+        (": Committer", {"iceberg-files-committer-state": [b"\0\1zz"]}),
+        (": Writer", {WRITER: [fb.versioned(9, b"abc")]}),
+        ("", {"bucket-states": [b"a bucket"]}),
+        ("", {"next-transactional-id-hint-v2": [b"a hint"]}),
+        ("", {"pending-checkpoints": [b"a list"]}),
+    ],
+    ids=["collector", "committable", "iceberg", "writer", "files-of-before", "kafka-of-before", "write-ahead"],
+)
+def test_what_an_unknown_sink_has_pending_is_not_known(
+    tmp_path: Path, role: str, lists: dict[str, Sequence[bytes]]
+) -> None:
+    made = [fb.operator(6, [sink_state(lists)], bytes(range(16)), f"out{role}")]
+    folder = tmp_path / JOB / "chk-7"
+    folder.mkdir(parents=True)
+    properties = fb.properties((), "Checkpoint", "FORWARD_BACKWARD")
+    (folder / "_metadata").write_bytes(fb.metadata(6, made, checkpoint=7, properties=properties).data)
+    ended = cklog("recovery-line", tmp_path, "--fail-on", "unchecked")
+    assert ended.code == 5
+    assert "whether a restore commits all that is pending for sink out" in ended.out
+    found = impact(tmp_path)
+    assert fates(found) == [("out", "", "may-be-missing", None, None, "pending-unread")]
+    assert {row["guarantee"] for row in found["guarantees"]} == {"none"}
+    assert 'May be missing: what is pending for "out".' in cklog("impact", tmp_path).out
+    assert cklog("impact", tmp_path, "--fail-on", "unchecked").code == 5
+
+
+def test_a_sink_whose_state_is_read_has_nothing_unknown_pending(tmp_path: Path) -> None:
+    flink(tmp_path, 7, 100, ["out-0-7"])
+    assert "that cklog cannot read" not in cklog("recovery-line", tmp_path).out
+    assert all(why != "pending-unread" for *_, why in fates(impact(tmp_path)))

@@ -1,0 +1,78 @@
+"""The impact of a restart with the findings and the action of the line that it restarts from.
+
+An error of the line weighs on results, whether or not an interval shows it: one of which nothing is known, one that
+stops the restart, or one that loses records. Where no interval shows it, guarantees lose what they rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from cklog.impact.sinks.guarantees import guarantee_of
+from cklog.impact.sinks.model import GuaranteeEvidence, SinkGuarantee, SinkImpact
+from cklog.model.findings import Effect, Finding
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Draft, with_action
+
+LOST, DOUBLED = ("missing", "may-be-missing"), ("doubled", "may-be-doubled")
+
+
+def with_line(found: Draft[SinkImpact], line: Draft[RecoveryLine]) -> Draft[SinkImpact]:
+    """Add to an impact what the line of the same question has found, and what it says to do."""
+    findings = list(dict.fromkeys([*line.findings, *found.findings]))
+    judged = replace(
+        line,
+        findings=findings,
+        unrecoverable=line.unrecoverable or found.unrecoverable,
+        indeterminate=line.indeterminate or found.indeterminate,
+    )
+    read = {used.path for used in found.inputs}
+    result = replace(
+        found.result,
+        action=with_action(judged).action,
+        guarantees=tuple(_weakened(found.result, [f for f in findings if f.blocks])),
+    )
+    return replace(
+        found,
+        result=result,
+        findings=findings,
+        inputs=[*found.inputs, *(used for used in line.inputs if used.path not in read)],
+        unrecoverable=judged.unrecoverable,
+        indeterminate=judged.indeterminate,
+    )
+
+
+def not_shown(found: SinkImpact, errors: Iterable[Finding]) -> list[Finding]:
+    """Return the errors whose effect on results no interval and no evidence of an impact shows."""
+    fates: set[str] = {row.fate for row in found.intervals}
+    lacks = {piece.piece for row in found.guarantees for piece in row.evidence if piece.holds is False}
+    shown: dict[Effect, bool] = {
+        "data-lost": not fates.isdisjoint(LOST) or not lacks.isdisjoint(("input", "state")),
+        "data-duplicated": not fates.isdisjoint(DOUBLED) or "output" in lacks,
+        "older-line": True,
+    }
+    return [error for error in errors if not shown.get(error.effect, False)]
+
+
+def _weakened(found: SinkImpact, errors: Sequence[Finding]) -> Iterable[SinkGuarantee]:
+    """Take from every guarantee what errors that nothing else shows take from it."""
+    evidence = list(_evidence(not_shown(found, errors)))
+    for row in found.guarantees:
+        yield guarantee_of(row.sink, row.readers, [*row.evidence, *evidence]) if evidence else row
+
+
+def _evidence(errors: Collection[Finding]) -> Iterable[GuaranteeEvidence]:
+    lost = _named(errors, "data-lost")
+    doubled = _named(errors, "data-duplicated")
+    open_ = _named(errors, "unknown", "restart-fails")
+    if lost:
+        yield GuaranteeEvidence("state", False, "line-errors", lost)
+    if doubled:
+        yield GuaranteeEvidence("output", False, "line-errors", doubled)
+    if open_:
+        yield GuaranteeEvidence("state", None, "line-errors", open_)
+
+
+def _named(errors: Iterable[Finding], *effects: Effect) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{f.id} of {f.subject}" for f in errors if f.effect in effects))
