@@ -206,7 +206,7 @@ class TailReader:
         if not self._disordered or self.tail is None:
             return ()
         last = self.tail[0]
-        why = f"{last} is the last file by name, and the one before ends behind where it begins: one of them is a copy"
+        why = f"{last} is the last file by name, and the one before ends after its first record: one of them is a copy"
         if self._untold:
             why = f"{self._untold[0].path} tells no number of a record, and none is missing before {last}: it repeats "
             why += f"what is here, or {last} is a copy and newer records were in it"

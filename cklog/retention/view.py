@@ -147,7 +147,7 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
     if plan.kind == "queues":
         notes.append("Who reads a queue outside of this run is not seen: it must have taken what is cut off, too.")
         notes.append(
-            "A cut queue holds each window's state once: if a record behind the cut is lost, so is its window."
+            "A cut queue holds each window's state once: if a record after the cut is lost, so is its window."
         )
         notes.append("Checkpoints that lie beside queues are not judged here: they stay.")
     if any(_is_checksum(row.path) for row in plan.rows):

@@ -104,7 +104,7 @@ VERBS: Mapping[str, str] = {
     "load": "load SUBTASK FILE.json (an eventual checkpoint and its filters)",
     "replay": "replay CHANNEL FROM TO (TO is not among them)",
     "truncate": "truncate CHANNEL FROM TO (cut the log at FROM: messages FROM to TO are sent again)",
-    "cut": "cut SUBTASK CHANNEL NUMBER (cut its output queue behind that input)",
+    "cut": "cut SUBTASK CHANNEL NUMBER (cut its output queue after that input)",
     "seek": "seek SUBTASK SOURCE OFFSET",
 }
 """What $JOB can be told."""

@@ -63,5 +63,5 @@ def _looking_at_tables() -> Step:
     return looking(
         "Look at the tables after the first commit",
         "only then it is certain that the sinks took what they were offered",
-        "asked once more with the same --sink, the tables agree, and each has a commit behind the line",
+        "asked once more with the same --sink, the tables agree, and each has a commit after the line",
     )

@@ -10,9 +10,6 @@ from tests.conftest import REPOSITORY
 from tests.integration.evidence.cases import CASES, kept
 
 TESTS = REPOSITORY / "tests"
-NO_CASES = {"words"}
-"""Folders of sentences: what pages and answers say is tested as text."""
-
 ELSEWHERE = {
     "mission/auto-needs-java": (
         "unit/engine/test_choosing.py::test_without_java_auto_answers_what_is_above_the_size",
@@ -49,7 +46,7 @@ def test_every_case_is_a_test() -> None:
     folders = {
         f"{group.name}/{case.name}": case.name in words
         for group in CASES.iterdir()
-        if group.is_dir() and group.name not in NO_CASES
+        if group.is_dir()
         for case in group.iterdir()
     }
     assert {name for name, is_named in folders.items() if not is_named} == set(ELSEWHERE)

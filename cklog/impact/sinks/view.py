@@ -51,7 +51,7 @@ WHY: Mapping[str, str] = {
     "gone-from-log": "in flight, and gone from the channel's log",
     "no-log": "in flight, and no log of the channel is here",
     "below-log-start": "committed before the log's start: auto.offset.reset decides",
-    "behind-commit": "behind the committed offset: processed without a commit, or never",
+    "behind-commit": "after the committed offset: processed without a commit, or never processed",
     "cut-off": "a restarting broker cuts the log before them",
     "table-skipped": "the table has it already, and its sink drops it",
     "table-written": "the table takes it from here on",
@@ -118,7 +118,7 @@ NOTES: Mapping[str, str] = {
     "sinks-not-named": "This metadata names no operators: what is told of any sink goes for each of the job's.",
     "sinks-by-name": "Sinks are known by their operators' names and transactions; one of an older kind is not known.",
     "reach-unknown": (
-        "How far the job had come behind its checkpoint is in no file here: --against SNAPSHOT or --kafka FOLDER "
+        "No file here shows how far the job had come after its checkpoint: --against SNAPSHOT or --kafka FOLDER "
         "with --group gives bounds."
     ),
     "no-sinks": "No operator is known to be a sink: each feeds another one. kind in job.json can say which is.",

@@ -1,8 +1,8 @@
 """What a restart of consumers from committed offsets does: group by group, partition by partition.
 
-A group goes on at its committed offset. Records behind it were processed without a commit, or never: which, no log
-tells. What lies below the log's start or behind its end after the broker's restart is lost to the group. Readers of
-committed records get neither aborted ones nor those of open transactions.
+A group resumes at its committed offset. Records after it were processed without a commit, or never processed: no log
+tells which. What lies before the log's start or after its end, once the broker has restarted, is lost to the group.
+Readers of committed records get neither aborted ones nor those of open transactions.
 """
 
 from __future__ import annotations

@@ -373,7 +373,7 @@ def _checks(asked: list[tuple[Partition, int]], maximal: bool) -> list[Check]:
     below = [f"{p.name} begins at {p.log_start}, not {offset}" for p, offset in asked if offset < p.log_start]
     above = [f"{p.name} will end at {p.restart_end}, before {offset}" for p, offset in asked if offset > p.restart_end]
     checks = [
-        Check("restorable", not below, "; ".join(below) or "every offset is at or after the start of its log"),
+        Check("restorable", not below, "; ".join(below) or "every offset is at or after the log start offset"),
         Check("consistent", not above, "; ".join(above) or "no offset is beyond the end of its log after a restart"),
     ]
     if maximal:

@@ -365,7 +365,7 @@ def _note(number: int, subtask: Subtask, restart: QueueRestart) -> str:
     count = "" if replay.tuples is None else f" ({replay.tuples:,} tuple{'s' if replay.tuples != 1 else ''})"
     cut = ""
     if restart.below and len(judged.log):
-        cut = f", as of record {int(judged.log.pos[-1])}: truncate its queue behind it"
+        cut = f", as of record {int(judged.log.pos[-1])}: truncate its queue after it"
     windows = f"load {many(len(judged.open), 'window', grouped=True)}" if len(judged.open) else "nothing to load"
     doubt = _DOUBT[restart.found.proof]
     return f"step {number}: {subtask}: {windows}, replay from {since} inclusive{count}{cut}{doubt}"

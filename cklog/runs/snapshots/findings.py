@@ -78,7 +78,7 @@ def _misnumbered(j: JudgedSnapshot, chosen: Sequence[JudgedSnapshot | None]) -> 
     if j.order:
         message = (
             f"{name_of(j)} says that it is checkpoint {j.numbers[0]}, and its sources are "
-            f"{'behind' if j.numbers[0] > j.numbers[1] else 'beyond'} those of {j.order}: a bit of the number is "
+            f"{'before' if j.numbers[0] > j.numbers[1] else 'after'} those of {j.order}: a bit of the number is "
             f"wrong, or the job went back, and neither is believed: it counts as checkpoint {j.id}"
         )
     else:

@@ -1,6 +1,6 @@
 """What a restore of a job's snapshot does to the results of its sinks.
 
-Sources go on at the snapshot's offsets, so everything behind them that the crashed job had already processed comes
+Sources resume at the snapshot's offsets, so everything after them that the crashed job had already processed comes
 again. How far it had come is in no snapshot: newer ones, committed offsets and the logs' ends give bounds. A sink with
 transactions keeps readers of committed records from seeing it: a restore commits those that the snapshot holds as
 pending and aborts the later ones. But what a newer checkpoint has committed is visible, and comes again.

@@ -76,5 +76,5 @@ def _look(run: RunAction) -> Step:
     return looking(
         "Wait for the first checkpoint of the new job",
         "only then can it come back by itself; one that was restored without CLAIM writes all of its state anew",
-        "cklog recovery-line of its new folder has a checkpoint behind the one that was restored",
+        "cklog recovery-line of its new folder has a checkpoint after the one that was restored",
     )

@@ -88,7 +88,7 @@ def test_beside_uncoordinated_operators(tmp_path: Path) -> None:
         ("u", 1, 1000, False),
     }
     assert found.details["eventual"][0]["cut"] == {"": 3}
-    assert "truncate its queue behind it" in found.notes[0]
+    assert "truncate its queue after it" in found.notes[0]
     assert answer.exit_code == 0
 
 
