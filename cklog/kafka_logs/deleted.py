@@ -56,7 +56,7 @@ def deleted_findings(deleted: Iterable[DeletedCommit], rereads: Container[str] =
             message += " (FOLDER is that of --kafka). Its stores go on from later: records would count in them twice"
             yield Finding("deleted-commit", "error", f"group {group}", message, effect="data-duplicated")
         else:
-            yield Finding("deleted-commit", "warning", f"group {group}", message, effect="unknown")
+            yield Finding("deleted-commit", "warning", f"group {group}", message, effect="none")
 
 
 def _offsets(its: Sequence[DeletedCommit]) -> str:

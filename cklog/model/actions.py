@@ -118,15 +118,23 @@ _BY_EFFECT: dict[Effect, Action] = {
 }
 
 
-def action_with(action: Action, effects: Iterable[Effect]) -> Action:
+def action_with(action: Action, effects: Iterable[Effect], possible: Iterable[Effect] = ()) -> Action:
     """Return the action once the effects of the errors about a run are known: the one that asks most of people.
+
+    `possible` are the effects of findings that are no errors, because nothing proves them. No run with one is restarted
+    as if nothing was found.
 
     >>> action_with("restart-older", ["older-line"]), action_with("restart-older", ["older-line", "restart-fails"])
     ('restart-older', 'repair-first')
     >>> action_with("start-over", ["unknown"]), action_with("start-over", ["restart-fails"])
     ('undetermined', 'start-over')
+    >>> action_with("restart", [], ["older-line"]), action_with("restart", [], ["data-lost"])
+    ('restart-older', 'undetermined')
     """
-    return worst([action, *(_BY_EFFECT[effect] for effect in effects)])
+    asked = worst([action, *(_BY_EFFECT[effect] for effect in effects)])
+    if asked != "restart":
+        return asked
+    return worst([asked, *("restart-older" if effect == "older-line" else "undetermined" for effect in possible)])
 
 
 def worst(actions: Iterable[Action]) -> Action:

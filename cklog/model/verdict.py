@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar, cast
 from cklog.errors import CorruptInput
 from cklog.model.about import findings_by_run
 from cklog.model.actions import Acted, RunAction, action_with, worst
-from cklog.model.findings import Finding, InputUsed
+from cklog.model.findings import Effect, Finding, InputUsed
 from cklog.model.lines import RecoveryLine
 
 DAMAGE = frozenset(
@@ -147,18 +147,26 @@ def _without_command(run: RunAction) -> RunAction:
     return replace(run, command=None, note=run.note if run.command is None and run.chosen is None and run.note else why)
 
 
-def _with_effects(run: RunAction, errors: Sequence[Finding]) -> RunAction:
-    """Return a run with the action that the errors about it ask for.
+def _with_effects(run: RunAction, about: Sequence[Finding]) -> RunAction:
+    """Return a run with the action that the findings about it ask for, and without a count that an error contradicts.
 
     The command of one that has to be repaired would restart it as it is, so that it stands in the note.
     """
-    action = action_with(run.action, [f.effect for f in errors])
+    effects = [f.effect for f in about if f.blocks]
+    action = action_with(run.action, effects, [f.effect for f in about if not f.blocks])
+    lost, doubled = (_uncounted(run.lost, "data-lost", effects), _uncounted(run.doubled, "data-duplicated", effects))
+    run = replace(run, lost=lost, doubled=doubled, blocked_by=_named([f for f in about if f.blocks]))
     if action == run.action or action != "repair-first":
         return replace(run, action=action)
     then = run.command or run.note or "restart"
     mind = f". Mind: {run.note}" if run.command and run.note else ""
     note = f"repair what the errors name, or accept what they cause; then {then}{mind}"
     return replace(run, action=action, command=None, note=note)
+
+
+def _uncounted(count: int | None, effect: Effect, effects: Sequence[Effect]) -> int | None:
+    """Return a count of what is lost or comes twice; None where it is 0, and an error says, or may say, otherwise."""
+    return None if count == 0 and {effect, "unknown"} & {*effects} else count
 
 
 def with_action(draft: Draft[RecoveryLine]) -> RecoveryLine:
@@ -173,8 +181,8 @@ def with_action(draft: Draft[RecoveryLine]) -> RecoveryLine:
     if unsure and all(run.action != "undetermined" for run in runs):
         runs = tuple(replace(run, action="undetermined") for run in runs)
     mended = []
-    for run, errors in zip(runs, findings_by_run(runs, [f for f in draft.findings if f.blocks]), strict=True):
-        one = replace(_with_effects(run, errors), blocked_by=_named(errors))
+    for run, about in zip(runs, findings_by_run(runs, [f for f in draft.findings if f.effect != "none"]), strict=True):
+        one = _with_effects(run, about)
         mended.append(_without_command(one) if one.action == "undetermined" else one)
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
     stopped = ("repair-first", "undetermined")

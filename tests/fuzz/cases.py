@@ -6,11 +6,11 @@ import os
 import random
 import traceback
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 
-from tests.fuzz import budgets
+from tests.fuzz import budgets, unknown
 from tests.fuzz.excuses import Levels, levels
 from tests.fuzz.mutations import Change, damage
 from tests.fuzz.mutations.whole_files import NOBODY
@@ -68,6 +68,18 @@ class Bench:
         """Which subject a case is about: the first throw of its dice."""
         return dice.choices(self.subjects, cum_weights=self._weights)[0]
 
+    def _damaged(self, subject: Subject, question: Question, name: str) -> Told:
+        """What the folder answers in which one file holds nothing but zeros."""
+        key = subject.name, (name, *question)
+        if key not in self.bases:
+            tree = self.tree(subject)
+            tree.put(name, bytes(len(tree.files[name])))
+            try:
+                self.bases[key] = asked(tree, question)
+            finally:
+                tree.mend()
+        return self.bases[key]
+
     @cached_property
     def _weights(self) -> list[int]:
         return [*accumulate(subject.weight for subject in self.subjects)]
@@ -87,6 +99,9 @@ class Bench:
             if not keep:
                 tree.mend()
         wrong += violations(base, found, held) if found.ended.code >= 0 else []
+        for name in unknown.alone(changes) if found.ended.code >= 0 else ():
+            damaged = partial(self._damaged, subject, question, name)
+            wrong += unknown.violations_of(name, base, found, damaged)
         return Tried(case, subject.name, question, changes, held, base, found, tuple(wrong), cpu)
 
 
@@ -97,7 +112,7 @@ def words(tree: Tree, question: Question) -> list[str]:
 
 def asked(tree: Tree, question: Question) -> Told:
     """How a question about a tree ends."""
-    return Told(cklog(*words(tree, question)), "--json" in question)
+    return Told(cklog(*words(tree, question)), "--json" in question, question[0])
 
 
 def _within_budget(tree: Tree, question: Question, as_nobody: bool) -> tuple[Told, list[str], float]:

@@ -87,7 +87,7 @@ def levels(tree: Tree, family: str, changes: tuple[Change, ...]) -> Levels:
     for change in changes:
         free = {name: "free" if name in change.free else STRICT[name] for name in ORACLES}
         found.append(free)
-        if not change.strict:
+        if not (change.strict or change.unknown):
             found += [_of_file(tree, family, change, name) for name in change.paths]
             if family == "spark" and not any("ck/commits/" in name for name in tree.files):
                 planned = any("ck/offsets/" in name for name in change.paths)

@@ -1,6 +1,7 @@
 """What no damage may do to an answer.
 
 Of every end: a documented exit code, no traceback, an answer where the code promises one and none where it does not.
+Of an answer by itself: nothing that contradicts its own findings (`tests.oracles.contradictions`).
 Of an answer, against the undamaged one, at the level that `excuses` gives: no position newer, no range that begins
 later, none shorter on the same line, nothing more that may be deleted, no change unsaid.
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 from tests.fuzz import measures
 from tests.fuzz.excuses import Levels
+from tests.oracles.contradictions import contradictions, contradictions_of_text
 from tests.program import Ended
 
 ANSWERED = frozenset({0, 3, 4, 5})
@@ -37,6 +39,7 @@ class Told:
 
     ended: Ended
     json: bool
+    command: str = ""
 
     @property
     def answered(self) -> bool:
@@ -69,13 +72,13 @@ def _ends(told: Told) -> Iterator[str]:
     if told.json and told.answered and told.answer is None and not _is_unread(ended):
         yield "no-json: the answer is none"
     if told.json and told.answer is not None:
-        errors = [f["id"] for f in told.answer["findings"] if f["severity"] == "error"]
-        if ended.code == 0 and errors:
-            yield f"exit-0-with-errors: {errors[:3]}"
-        if any(run["action"] == "restart" and run["blocked_by"] for run in measures.runs(told.answer)):
-            yield "plain-restart: something blocks it"
+        for said in contradictions(ended.code, told.answer):
+            yield f"contradiction: {said}"
         for part in measures.failed(told.answer):
             yield f"exit-70: {part}"
+    if not told.json and told.answered:
+        for said in contradictions_of_text(told.command, ended.code, ended.out):
+            yield f"contradiction: {said}"
 
 
 def _is_unread(ended: Ended) -> bool:

@@ -23,6 +23,7 @@ from tests.program import Ended
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 CHUNK = 500
+VERDICTS = {0: "ok", 3: "findings", 4: "unrecoverable", 5: "indeterminate"}
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(CHUNK, 2000, CHUNK))])
@@ -33,8 +34,10 @@ def test_no_damage_makes_an_answer_newer_shorter_quieter_or_fail(seed: int) -> N
 
 
 def answer(code: int = 0, findings: tuple[str, ...] = (), **result: Any) -> Told:
-    told = [{"id": id, "severity": "error", "subject": "x", "message": id} for id in findings]
-    return Told(Ended(code, json.dumps({"findings": told, "result": result}), ""), True)
+    common = {"severity": "error", "subject": "x", "where": [], "effect": "older-line"}
+    found = [{"id": id, "message": id, **common} for id in findings]
+    said = {"schema": "cklog.inspect/1", "verdict": VERDICTS[code], "findings": found, "result": result}
+    return Told(Ended(code, json.dumps(said), ""), True)
 
 
 def entry(number: int | None, **more: Any) -> dict[str, Any]:
@@ -55,7 +58,7 @@ WRONG = {
     "refused-with-output": (LINE, Told(Ended(65, "{", "cklog: no"), True)),
     "refused-without-a-word": (LINE, Told(Ended(65, "", ""), True)),
     "no-json": (LINE, Told(Ended(0, "{", ""), True)),
-    "exit-0-with-errors": (LINE, answer(0, ("damage",), line=[entry(5)])),
+    "contradiction": (LINE, answer(0, ("damage",), line=[entry(5)])),
     "sentinel": (RANGE, answer(3, ("d",), line=[entry(4)], channels=[{"channel": "c", "messages": 2**63 - 1}])),
     "newer": (LINE, answer(3, ("damage",), line=[entry(6)])),
     "later": (RANGE, answer(3, ("d",), line=[entry(4)], channels=[{"channel": "c", "replay_from": 4, "replay_to": 9}])),

@@ -50,8 +50,26 @@ def test_an_error_asks_for_what_its_effect_asks_for(effect: Effect) -> None:
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_a_warning_changes_no_action(effect: Effect) -> None:
-    assert concluded("restart", replace(error(effect), severity="warning"))[:2] == ("restart", 0)
+def test_no_action_is_a_restart_next_to_a_warning_with_an_effect(effect: Effect) -> None:
+    action, code, run = concluded("restart", replace(error(effect), severity="warning"))
+    asked = {"none": ("restart", 0), "older-line": ("restart-older", 0)}
+    assert (action, code) == asked.get(effect, ("undetermined", 5))
+    assert run.blocked_by == ()
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_a_warning_changes_no_action_but_a_restart(effect: Effect) -> None:
+    for action in ACTIONS[1:]:
+        assert concluded(action, replace(error(effect), severity="warning"))[0] == action
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_nothing_is_counted_as_harmless_that_an_error_calls_harmful(effect: Effect) -> None:
+    run = RunAction("job", "restart", newest="9", chosen="9", lost=0, doubled=0)
+    line = RecoveryLine(True, "coordinated", (), (), (), (), (), (), False, runs=(run,))
+    [told] = conclude(Draft("recovery-line", line, (error(effect),), ())).result.runs
+    assert told.lost == (None if effect in ("data-lost", "unknown") else 0)
+    assert told.doubled == (None if effect in ("data-duplicated", "unknown") else 0)
 
 
 @pytest.mark.parametrize(("effect", "other"), list(itertools.combinations(EFFECTS, 2)))

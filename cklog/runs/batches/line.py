@@ -279,7 +279,7 @@ def _lead(plan: BatchPlan, chosen: bool) -> str:
         return "Which batches the query can go back to is not known."
     initial = "there is no recovery point but the initial state."
     if plan.begins:
-        return "The query was stopped in its first batch: nothing was committed, and nothing is lost."
+        return "The query was stopped in its first batch, and nothing was committed."
     if plan.committed < 0:
         why = "The query can go back to no committed batch" if plan.rolled_back else "No batch is committed"
         return f"{why}: {initial}"

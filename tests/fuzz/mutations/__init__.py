@@ -1,7 +1,8 @@
 """Mutations, each a function that damages a tree with dice, or finds nothing there that it could damage.
 
 `stretches`: bytes. `whole_files`: files. `fields`: single JSON fields. `pages`: Parquet. `frames`: compressed streams
-and Kafka's batches. `ALL` has them by the name under which the summary counts them, with their weights.
+and Kafka's batches. `versions`: versions and names of formats that are not known. `ALL` has them by the name under
+which the summary counts them, with their weights.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from tests.fuzz.mutations import fields, frames, pages, stretches, whole_files
+from tests.fuzz.mutations import fields, frames, pages, stretches, versions, whole_files
 from tests.fuzz.mutations.change import Change, Mutation
 from tests.fuzz.tree import Tree
 
@@ -19,6 +20,7 @@ ALL: Mapping[str, tuple[Mutation, int]] = {
     **fields.MUTATIONS,
     **pages.MUTATIONS,
     **frames.MUTATIONS,
+    **versions.MUTATIONS,
 }
 
 _TRIES = 20

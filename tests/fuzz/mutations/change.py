@@ -17,6 +17,7 @@ class Change:
     `free` : oracles that it lifts, whatever the bytes now say
     `strict` : whether what it wrote is no valid record, though it may look like one to a reader of bytes
     `unreadable` : whether the question has to be asked as somebody who may not read everything
+    `unknown` : the file that is of a later version now; nothing else is wrong with it
     """
 
     paths: tuple[str, ...]
@@ -25,6 +26,7 @@ class Change:
     free: frozenset[str] = frozenset()
     strict: bool = False
     unreadable: bool = False
+    unknown: str = ""
 
     def named(self, kind: str) -> Change:
         """The same with its mutation's name."""

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import struct
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -192,7 +193,7 @@ def hadoop_name(name: str) -> str:
 
 def hadoop(data: bytes) -> bytes:
     """Hadoop's checksums of a file: of each 512 bytes."""
-    sums = [crc32c.crc32c(data[at : at + 512]) for at in range(0, len(data), 512)]
+    sums = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
     return b"crc\0" + struct.pack(f">i{len(sums)}I", 512, *sums)
 
 
