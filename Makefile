@@ -1,4 +1,4 @@
-.PHONY: check test test-slow site lowest lock dist bench samples golden mutants fuzz differential
+.PHONY: check test test-slow site lowest lock dist bench samples golden mutants fuzz everywhere differential
 
 check:
 	ruff check .
@@ -54,6 +54,9 @@ mutants:  # faults in the rooms that decide, and whether a test notices: make mu
 
 fuzz:  # damage by seed, every format and command: make fuzz COUNT=1000000 SEED=0 JOBS=2
 	python -m tests.fuzz --count $(COUNT) --seed $(SEED) --jobs $(JOBS)
+
+everywhere:  # each file of each folder damaged, asked by all commands: make everywhere JOBS=2
+	python -m tests.fuzz.everywhere --jobs $(JOBS)
 
 differential:  # decoders against those of others, on the same bytes: make differential COUNT=200000 SEED=0 JOBS=2
 	python -m tests.differential --count $(COUNT) --seed $(SEED) --jobs $(JOBS)

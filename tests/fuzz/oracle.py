@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tests.conftest import REPOSITORY
 from tests.fuzz import measures
 from tests.fuzz.excuses import Levels
 from tests.oracles.contradictions import contradictions, contradictions_of_text
@@ -58,18 +59,19 @@ class Told:
         return None if "error" in found else found
 
 
-def _ends(told: Told) -> Iterator[str]:
+def ends(told: Told) -> Iterator[str]:
+    """Yield what is wrong with how a question ended, and with an answer by itself."""
     ended = told.ended
     if ended.code not in ANSWERED | REFUSED:
         yield f"exit-{ended.code}: {ended.err.strip().splitlines()[:1]}"
     if "Traceback" in ended.err:
         yield f"traceback: {ended.err.strip().splitlines()[-1]}"
     if ended.code in REFUSED:
-        if ended.out and not (told.json and _is_error(ended.out)):
-            yield "refused-with-output: an answer was begun"
+        if ended.out and not (told.json and _is_error(ended)):
+            yield "refused-with-output: an answer was begun, or an error that no page has"
         if not ended.err.strip():
             yield "refused-without-a-word: nothing on stderr"
-    if told.json and told.answered and told.answer is None and not _is_unread(ended):
+    if told.json and told.answered and told.answer is None and not _is_error(ended):
         yield "no-json: the answer is none"
     if told.json and told.answer is not None:
         for said in contradictions(ended.code, told.answer):
@@ -81,19 +83,25 @@ def _ends(told: Told) -> Iterator[str]:
             yield f"contradiction: {said}"
 
 
-def _is_unread(ended: Ended) -> bool:
-    """Whether there is no answer because of what may not be read: the one end with 5 that has none (docs/json.md)."""
-    return ended.code == 5 and _is_error(ended.out) and '"id": "unreadable-file"' in ended.out
+_ERROR_ROW = re.compile(r"^\| `([a-z-]+)` \| ([0-9]+) \|", re.MULTILINE)
+
+ERRORS = frozenset(
+    (id, int(code)) for id, code in _ERROR_ROW.findall((REPOSITORY / "docs" / "json.md").read_text(encoding="utf-8"))
+)
+"""The errors of docs/json.md, with their exit codes: the ends that have no answer."""
 
 
-def _is_error(out: str) -> bool:
-    """Whether the error object is all that stdout has."""
-    return out.startswith('{"error": ') and out.count("\n") == 1
+def _is_error(ended: Ended) -> bool:
+    """Whether the object of a documented error is all that stdout has."""
+    if not (ended.out.startswith('{"error": ') and ended.out.count("\n") == 1):
+        return False
+    error = json.loads(ended.out)["error"]
+    return error["exit"] == ended.code and (error["id"], ended.code) in ERRORS
 
 
 def violations(base: Told, found: Told, held: Levels) -> list[str]:
     """What is wrong with an answer about a damaged folder; each begins with the name of its oracle."""
-    wrong = [*_ends(found)]
+    wrong = [*ends(found)]
     if _SENTINEL in _QUOTED.sub("", found.ended.out) and set(held.values()) <= {"strict", "told"}:
         wrong.append(f"sentinel: {_SENTINEL}.. is printed")
     before, after = base.answer, found.answer

@@ -64,8 +64,14 @@ def violations_of(name: str, base: Told, found: Told, damaged: Callable[[], Told
     told = [one for one in new if one["id"] in _UNKNOWN]
     if any(one["severity"] == "error" for one in told) and found.ended.code != 5:
         yield f"unknown-decided: exit {found.ended.code} next to an error that a file is not known"
-    if not told and _is_read(before, after, damaged):
+    if not (told or _row_names_it(after)) and _is_read(before, after, damaged):
         yield f"unknown-ignored: no unknown-version, and damage to {name} is noticed"
+
+
+def _row_names_it(answer: measures.Answer) -> bool:
+    """Whether a row of `scan`, which has no findings of its own, names such a file's finding."""
+    rows = (answer["result"] or {}).get("runs") or ()
+    return any({*_UNKNOWN} & {*row.get("worst", ())} for row in rows if isinstance(row, dict))
 
 
 def _is_read(before: measures.Answer, after: measures.Answer, damaged: Callable[[], Told]) -> bool:

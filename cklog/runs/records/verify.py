@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from cklog.lines.verify import judge, rounds_of_rows, stored_and_marks, weakened
 from cklog.model.audits import MessageSpan, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding
+from cklog.model.lines import LineEntry
+from cklog.model.names import parse_subtask
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import among, many
+from cklog.runs.records.actions import with_untouched
 from cklog.runs.records.evidence import Evidence
-from cklog.runs.records.plan import Replay, plan_line, replay_of
+from cklog.runs.records.plan import Replay, plan_line, replay_findings, replay_of
 from cklog.runs.records.reading import RecordReader
 
 
@@ -77,12 +81,25 @@ def _judged(reader: RecordReader, line: Mapping[str, int | None], maximal: bool,
     replay = None
     if all(check.holds is not None for check in checks):
         replay = _in_flight(reader, evidence, marks, index, line, question.as_of)
-        evidence = evidence.joined(replay.findings, replay.inputs)
+        evidence = evidence.joined(replay_findings(replay, evidence.findings), replay.inputs)
         checks = [*checks, _replayable(replay)]
     if evidence.bound:
         checks = [weakened(check) for check in checks]
     checks = unless_hidden(checks, hides_newer(evidence.findings) or evidence.unproven)
+    known = with_untouched(reader.tables, records, [*_entries(line, rows)], evidence.findings)
+    evidence = replace(evidence, findings=known)
     return _Judged(evidence, checks, marks, index, line, replay)
+
+
+def _entries(line: Mapping[str, int | None], rows: Iterable[Mapping[str, Any]]) -> Iterator[LineEntry]:
+    """Yield what a line takes of each subtask that has a record of it."""
+    times = {(f"{row['operator']}/{row['subtask']}", row["checkpoint"]): row["time"] for row in rows}
+    for name, number in line.items():
+        subtask = parse_subtask(name)
+        state: Literal["stored", "current", "initial"] = "stored" if (name, number) in times else "initial"
+        if subtask is not None:
+            time = times.get((name, number))
+            yield LineEntry(*subtask, number, time, None, False, "current" if number is None else state)
 
 
 def _doubled(judged: _Judged) -> Iterator[MessageSpan]:

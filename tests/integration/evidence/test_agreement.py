@@ -11,7 +11,9 @@ import pytest
 
 from tests.builders.native import write
 from tests.conftest import SAMPLES
+from tests.fuzz.oracle import Told
 from tests.integration.evidence.cases import CASES, answer, kept
+from tests.oracles.agreement import COMMANDS, disagreements
 from tests.program import cklog
 
 FOLDERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir() and path.name != "tables")
@@ -20,21 +22,9 @@ CASE_FOLDERS = sorted(path for kind in KINDS for path in (CASES / kind).glob("*"
 
 
 def agrees(folder: Path) -> None:
-    """Hold the other commands to action and exit code of the line."""
-    code, found = answer("recovery-line", folder)
-    if code not in (0, 3, 4, 5):
-        return
-    action = found["result"]["action"]
-    assert (action == "undetermined") == (code == 5)
-    for command in ("replay", "runbook"):
-        other, told = answer(command, folder)
-        assert (other, told["result"]["action"]) == (code, action), command
-    other, _ = answer("impact", folder)
-    assert other in (code, 66), "impact"
-    rows = answer("scan", folder)[1]["result"]["runs"]
-    runs = sorted(run["action"] for run in found["result"]["runs"])
-    assert [row["exit"] for row in rows] == [code] * len(rows) or len(rows) > 1
-    assert sorted(row["action"] for row in rows) == runs or len(rows) != len(runs)
+    """Compare all commands, where the folder has an answer."""
+    said = {command: Told(cklog(command, folder, "--json"), True) for command in COMMANDS if command != "verify"}
+    assert list(disagreements(said)) == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)

@@ -28,3 +28,20 @@ def test_a_line_is_replayable_exactly_if_the_log_holds_all_that_is_in_flight(
     assert check.holds is ({1, 2} <= set(logged))
     if check.holds:
         assert check.because == "2 messages in flight, all of them in the logs"
+
+
+@pytest.mark.parametrize("place", ["checkpoints/a.jsonl", "channels/part.jsonl"])
+def test_damage_that_cannot_touch_the_line_is_no_error_of_its_proof(place: str, tmp_path: Path) -> None:
+    """The line is at the second checkpoints: nothing is in flight, and of the first ones nobody needs anything."""
+    for operator, end in (("a", "sent"), ("b", "received")):
+        rows = [checkpoint(f"{operator}/0", n, **{end: {CHANNEL: n}}) for n in (1, 2)]
+        write(tmp_path, "checkpoints", rows, f"{operator}.jsonl")
+    write(tmp_path, "channels", [{"channel": CHANNEL, "seq": n, "time": n, "bytes": 1} for n in range(2)])
+    path = tmp_path / place
+    path.write_bytes(b"#" + path.read_bytes()[1:])
+    with open_run(str(tmp_path)) as run:
+        line = run.recovery_line(Question())
+        proof = run.verify({"a/0": 2, "b/0": 2}, False, Question())
+    assert [(f.id, f.severity) for f in line.findings] == [("bad-record", "warning")]
+    assert [(f.id, f.severity) for f in proof.findings] == [("bad-record", "warning")]
+    assert (line.exit_code, proof.exit_code) == (0, 0)
