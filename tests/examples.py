@@ -15,4 +15,4 @@ def examples(count: int) -> int:
     >>> examples(3)
     3
     """
-    return min(count, max(_LEAST, count * settings.default.max_examples // _ALL))
+    return min(count, max(_LEAST, count * settings().max_examples // _ALL))
