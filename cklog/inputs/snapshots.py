@@ -144,13 +144,14 @@ class ContentCheck(NamedTuple):
     """What looking into a stretch showed: `flaw`, with the byte `at` of the file; "" if it may be what was written.
 
     `unread`: why it cannot be read, so that nothing is known of it; `unproved`: why its bytes were not looked at as far
-    as was asked for; both "" if that is not so.
+    as was asked for; `unknown`: what of it, at byte `at`, is of no version that is known; all "" if that is not so.
     """
 
     flaw: str = ""
     at: int | None = None
     unread: str = ""
     unproved: str = ""
+    unknown: str = ""
 
 
 class LoggedCheckpoint(TypedDict):

@@ -22,6 +22,7 @@ _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 1, 2, 3, 4, 5, 7
 _PLAIN_LENGTH_FROM = 2
 _CODECS = {_SNAPPY: "snappy", _ZLIB: "deflate", _BZIP2: "bz2", _LZ4: "lz4_raw", _LZ4HC: "lz4_raw", _ZSTD: "zstd"}
 _NAMES = {6: "XPRESS"}
+NEWEST_COMPRESSION = _ZSTD
 
 
 def masked_crc32c(data: bytes) -> int:

@@ -27,8 +27,8 @@ _DATA = (*_WHOLE, *_FIRST, *_MIDDLE, *_LAST)
 _OF_THE_LOG = (9, 10, 11)
 """Kinds of records that say something of the log itself: how it is compressed, and which timestamps its keys have."""
 
-_IGNORABLE = 128
-"""Later versions number so, and above, what readers that do not know it may pass over."""
+_NEWEST_KIND, _IGNORABLE = 11, 128
+"""The newest kind that readers have to know, and from which on they may pass over what they do not know."""
 
 
 class LogFlaw(NamedTuple):
@@ -108,6 +108,9 @@ def _records_of_block(block: bytes, start: int) -> Iterator[_Record | LogFlaw]:
             return  # zeros: a recycled log's record would not fit
         if at + head + length > len(block):
             yield LogFlaw(start + at, f"a record of {length} bytes where {max(len(block) - at - head, 0)} are left")
+            return
+        if _NEWEST_KIND < kind < _IGNORABLE:
+            yield LogFlaw(start + at, f"a record of the unknown type {kind}", unknown=True)
             return
         computed = masked_crc32c(block[at + 6 : at + head + length])
         if computed != stored:

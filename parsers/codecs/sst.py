@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cklog.budgets import budgets, over
-from cklog.parsers.codecs.block_checksums import CHECKSUMS, decompress_block
+from cklog.parsers.codecs.block_checksums import CHECKSUMS, NEWEST_COMPRESSION, decompress_block
 from cklog.parsers.codecs.sst_blocks import TRAILER_BYTES, Handle, SstFlaw, decode_handle, decode_varint, entries
 
 Read = Callable[[int, int], bytes]
@@ -34,18 +34,35 @@ Read = Callable[[int, int], bytes]
 
 _MAGIC, _LEGACY_MAGIC = 0x88E241B785F4CFF7, 0xDB4775248B80FB57
 _EXTENDED = bytes.fromhex("3e007a00")
+_OTHER_TABLES = {
+    0x8242229663BF9564: "a plain table",
+    0x4F3418EB7A8F13B8: "an old plain table",
+    0x926789D0C5F17873: "a cuckoo table",
+}
+"""What ends with another magic number: one bit off the usual one it is damaged."""
 _NEWEST, _EXTENDED_FROM, _DELTAS_FROM = 7, 6, 4
+_NONSENSE = 1 << 12
+"""Versions are counted up from 0, and never come to so many."""
 _LEGACY_BYTES, _FOOTER_BYTES = 48, 53
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
 _STRETCH_BYTES = 4 << 20
 _TWO_LEVELS = b"\2"
-_KNOWN_INDEXES = (b"", b"\0", b"\1", _TWO_LEVELS)  # 3 has keys in its values, for which nothing here looks
+_KEYS_IN_VALUES = b"\3"  # for which nothing here looks
+_NEWEST_INDEX = 3
 _U32, _U64, _MASK = struct.Struct("<I"), struct.Struct("<Q"), (1 << 32) - 1
 
 
-class UnknownTable(Exception):
-    """Raised for what may well be right, but cannot be checked here: a later version, an unknown compression."""
+class UncheckedTable(Exception):
+    """Raised for what may well be right, but cannot be checked here: a compression that is not decompressed here."""
+
+
+class UnknownTable(UncheckedTable):
+    """Raised for a version, a type or a compression, at byte `at`, that no known version of RocksDB has."""
+
+    def __init__(self, at: int, why: str) -> None:
+        super().__init__(why)
+        self.at, self.why = at, why
 
 
 class Footer(NamedTuple):
@@ -63,13 +80,15 @@ class Footer(NamedTuple):
 class SstCheck:
     """What was checked of a table: so many blocks, of so many `bytes`; `flaw` what is wrong, None if nothing is.
 
-    `unchecked`: why not all that was asked for could be checked, "" if it could.
+    `unchecked`: why not all that was asked for could be checked, "" if it could; `unknown` where that is because a
+    version, a type or a compression is none that is known.
     """
 
     flaw: SstFlaw | None
     blocks: int
     bytes: int
     unchecked: str = ""
+    unknown: UnknownTable | None = None
 
 
 def check_sst(read: Read, size: int, every_block: bool) -> SstCheck:
@@ -78,7 +97,7 @@ def check_sst(read: Read, size: int, every_block: bool) -> SstCheck:
     Raises whatever `read` raises.
     """
     table, unchecked = _Table(read, size), ""
-    flaw = None
+    flaw = unknown = None
     try:
         table.check_ends(every_block)
         if every_block:
@@ -87,8 +106,10 @@ def check_sst(read: Read, size: int, every_block: bool) -> SstCheck:
     except SstFlaw as found:
         flaw = found
     except UnknownTable as reason:
+        unknown, unchecked = reason, reason.why
+    except UncheckedTable as reason:
         unchecked = str(reason)
-    return SstCheck(flaw, table.blocks, table.bytes, unchecked)
+    return SstCheck(flaw, table.blocks, table.bytes, unchecked, unknown)
 
 
 class _Table:
@@ -151,8 +172,10 @@ class _Table:
         """Check every block that the index, or the metaindex, leads to; all data blocks must be among them."""
         deltas = bool(self._number(b"rocksdb.index.value.is.delta.encoded"))
         kind = self._properties.get(b"rocksdb.block.based.table.index.type", b"")[:1]
-        if kind not in _KNOWN_INDEXES:
-            raise UnknownTable(f"its index is of the type {kind[0]}")
+        if kind and kind[0] > _NEWEST_INDEX:
+            raise UnknownTable(self._index.at, f"its index is of the type {kind[0]}, known are 0 to {_NEWEST_INDEX}")
+        if kind == _KEYS_IN_VALUES:
+            raise UncheckedTable(f"its index is of the type {kind[0]}")
         plain = _plain(self._index_block[:-1], self._index_block[-1], self._footer.version)
         found = [*self._handles(plain, self._index.at, deltas)]
         if kind == _TWO_LEVELS:
@@ -229,6 +252,9 @@ class _Table:
                 body = data[at : at + handle.size + 1]
                 (stored,) = _U32.unpack_from(data, at + handle.size + 1)
                 computed = (check(body) + _modifier(footer.base, handle.at)) & _MASK
+                if body[-1] > NEWEST_COMPRESSION:
+                    why = f"its {what} block has compression {body[-1]}, known are 0 to {NEWEST_COMPRESSION}"
+                    raise UnknownTable(handle.at + handle.size, why)
                 if computed != stored:
                     why = f"the checksum of its {what} block is {computed:08x}, stored is {stored:08x}"
                     raise SstFlaw(handle.at, why)
@@ -268,14 +294,18 @@ def decode_footer(tail: bytes, size: int) -> Footer:
         at = size - _LEGACY_BYTES
         metaindex, index = _decode_handles(tail[-_LEGACY_BYTES:-8], at)
         return _placed(Footer(at, 0, 1, 0, metaindex, index))
+    if magic in _OTHER_TABLES:
+        raise UnknownTable(size - 8, f"it is {_OTHER_TABLES[magic]} of RocksDB, which is not read here")
     if magic != _MAGIC:
         raise SstFlaw(size - 8, f"it ends with {magic:016x}, and not with the magic number of a table of RocksDB")
     if size < _FOOTER_BYTES:
         raise SstFlaw(0, f"{size} bytes are too few for a table of RocksDB")
     footer, at = tail[-_FOOTER_BYTES:], size - _FOOTER_BYTES
     (version,) = _U32.unpack_from(footer, _FOOTER_BYTES - 12)
+    if _NEWEST < version < _NONSENSE:
+        raise UnknownTable(size - 12, f"its version is {version}, known are 0 to {_NEWEST}")
     if footer[0] not in CHECKSUMS:
-        raise SstFlaw(at, f"its checksums are of the unknown type {footer[0]}")
+        raise UnknownTable(at, f"its checksums are of the unknown type {footer[0]}")
     if footer[1:5] == _EXTENDED and version >= _EXTENDED_FROM:
         return _placed(_decode_extended(footer, at, version))
     if not 0 < version < _EXTENDED_FROM:
@@ -290,8 +320,8 @@ def _decode_extended(footer: bytes, at: int, version: int) -> Footer:
     computed = CHECKSUMS[footer[0]](footer[:5] + bytes(4) + footer[9:]) + _modifier(base, at) & _MASK
     if computed != stored:
         raise SstFlaw(at, f"the checksum of its footer is {computed:08x}, stored is {stored:08x}")
-    if version > _NEWEST or any(footer[33:41]):
-        raise UnknownTable(f"its version is {version}, known are 0 to {_NEWEST}")
+    if any(footer[33:41]):
+        raise UnknownTable(at + 33, f"its footer of version {version} says more than is known of that version")
     if not base:
         raise SstFlaw(at + 9, "its footer has 0 for what is added to checksums, which no writer has")
     return Footer(at, version, footer[0], base, Handle(at - TRAILER_BYTES - size, size), None)
@@ -321,8 +351,8 @@ def _modifier(base: int, at: int) -> int:
 
 
 def _plain(block: bytes, compression: int, version: int) -> bytes:
-    """Return a block decompressed; raise `UnknownTable` where that cannot be done."""
+    """Return a block decompressed; raise `UncheckedTable` where that cannot be done."""
     try:
         return decompress_block(block, compression, version, budgets().block)
     except ValueError as error:
-        raise UnknownTable(f"a block that leads to others cannot be decompressed ({error})") from None
+        raise UncheckedTable(f"a block that leads to others cannot be decompressed ({error})") from None

@@ -23,11 +23,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from cklog.parsers.flink.iceberg import dynamic_committable, iceberg_committable, read_text
-from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+from cklog.parsers.flink.java import Cursor, Malformed, wrong_number
 from cklog.parsers.flink.layouts import (
     Cells,
     ElementLayout,
     FoundElement,
+    expect_known,
     expect_version,
     read_list,
     read_magic,
@@ -87,8 +88,8 @@ def _unknown_committable(version: int, cursor: Cursor) -> Iterator[FoundElement]
 
 def _collector(committable: ElementLayout, version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Read a committer's state whose committables are all of one layout."""
-    expect_version(version, 1, 2)
     read_magic(cursor, _COLLECTOR, "collector of committables")
+    expect_known(version, cursor.at, 1, 2)
     for inner, number in read_list(cursor, () if version == 1 else (0, 1)):
         if version == 1:
             for found in committable(number, inner):
@@ -118,9 +119,9 @@ def _read_request(committable: ElementLayout, cursor: Cursor, checkpoint: int) -
     version, inner = read_versioned(cursor, "a committable")
     cursor.i32("a number of retries")
     fate = cursor.i32("the state of a request")
-    cursor.done("a request")
     if fate not in _FATES:
-        raise Unknown(f"a request in state {fate}")
+        raise wrong_number(cursor.at - 4, fate, max(_FATES), f"a request in state {fate}")
+    cursor.done("a request")
     of: Cells = {"checkpoint": checkpoint}
     for found in committable(version, inner):
         yield found._replace(cells=of | found.cells | {"kind": _FATES[fate]})

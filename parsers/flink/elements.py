@@ -33,13 +33,13 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from cklog.inputs.snapshots import SPLITS
+from cklog.inputs.snapshots import COLUMNS, SPLITS
 from cklog.model.wording import agreeing, many
 from cklog.parsers.flink.cdc import cdc_split
 from cklog.parsers.flink.committables import COMMITTERS, commit_user, kafka_writer
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_enumerator, iceberg_job
-from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+from cklog.parsers.flink.java import NONSENSE, Cursor, Malformed, Unknown, UnknownVersion
 from cklog.parsers.flink.layouts import Cells, ElementLayout, FoundElement, expect_version, fitting
 from cklog.parsers.flink.rows import Row, row
 from cklog.parsers.flink.sink_files import file_bucket
@@ -168,6 +168,14 @@ _INSIDE = {
 _MANIFESTS = ("unknown-manifests", "list of manifests")
 """What of a pending commit is not understood, by its form: what to call it, and in words."""
 
+NEWEST_SPLIT, NEWEST_KAFKA_SPLIT = 5, 0
+"""The greatest versions of splits that are known: of any source, and of Kafka's, which its enumerator tells."""
+
+_NEWEST = {"writer_raw_states": 2, "streaming_committer_raw_states": 6}
+_NEWEST_INSIDE = {"unknown-committable": 2, "unknown-manifests": 2}
+_NEWEST_ENUMERATOR = 3
+"""Of what nothing but its version tells what it may be; what begins with a magic number is checked by its layout."""
+
 ENUMERATORS: tuple[ElementLayout, ...] = (kafka_enumerator, number_enumerator, iceberg_enumerator)
 
 
@@ -187,6 +195,9 @@ _LEGACY: dict[str, tuple[str, str, str]] = {
 _OFFSETS = "topic-partition-offset-states"
 STATES = frozenset({*LAYOUTS, *_BARE, *_LEGACY})
 """Names of the lists of operator state that are understood, or known not to be."""
+
+_LATER = "later-version"
+"""What is not understood because its version is later than all that are known."""
 
 _OFFSET = struct.Struct(">q")
 _COMPRESSIBLE = 6
@@ -208,8 +219,11 @@ def listed_state(
     whose: dict[str, Any],
     piece: ByteStretch,
     lists: Iterable[StateList],
+    newest_split: int,
 ) -> Iterator[Row]:
     """Read the lists of one subtask as rows.
+
+    Raises `UnknownVersion` where an element has a version that is later than all that are known.
 
     Parameters
     ----------
@@ -218,6 +232,7 @@ def listed_state(
     whose : cells that all rows have: operator and subtask
     piece : where the bytes of the state are
     lists : which lists are in that state
+    newest_split : the greatest version that is known of the splits of this operator
     """
     kept = [one for one in lists if one.elements]
     for one in [one for one in kept if one.name in _LEGACY]:
@@ -235,7 +250,8 @@ def listed_state(
         yield row(at, "unread", kind="compressed-operator-state", name=_names(kept), detail=detail, **whose)
     else:
         for one in kept:
-            yield from _read_elements(data, one, state, None if piece.file is None else at, whose)
+            newest = newest_split if one.name == SPLITS else _NEWEST.get(one.name)
+            yield from _read_elements(data, one, state, None if piece.file is None else at, whose, newest)
 
 
 def _names(lists: Iterable[StateList]) -> str:
@@ -248,9 +264,14 @@ def _is_compressed(state: Cursor) -> bool:
     return len(head) == 5 and int.from_bytes(head[:4], "big", signed=True) >= _COMPRESSIBLE and head[4] != 0
 
 
-def _read_elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any]) -> Iterator[Row]:
-    """Yield rows of the elements of one list; `at` is their place if they are not in the metadata itself."""
-    odd = _NotUnderstood(one.name)
+def _read_elements(
+    data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any], newest: int | None
+) -> Iterator[Row]:
+    """Yield rows of the elements of one list; `at` is their place if they are not in the metadata itself.
+
+    `newest` is the greatest version that is known of them, None if they have none.
+    """
+    odd = _NotUnderstood(one.name, newest)
     broken: list[str] = []
     lowest = state.at
     for (offset,) in _OFFSET.iter_unpack(memoryview(data)[one.at : one.at + 8 * one.elements]):
@@ -266,14 +287,16 @@ def _read_elements(data: bytes, one: StateList, state: Cursor, at: int | None, w
     for detail in broken:
         yield row(one.at, "unread", kind="corrupt-source-state", name=one.name, detail=detail, **whose)
     for kind, detail in odd.told():
+        if kind == _LATER:
+            raise UnknownVersion(one.at, detail)
         yield row(one.at, "unread", kind=kind, name=one.name, detail=detail, **whose)
 
 
 class _NotUnderstood:
     """What of one list was not understood, counted by what it is and by its version."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, newest: int | None) -> None:
+        self._name, self._newest = name, newest
         self._counts: dict[tuple[str, str, int | None], int] = {}
 
     @property
@@ -281,16 +304,20 @@ class _NotUnderstood:
         """Whether there was an element that fits no layout."""
         return any(noun == "element" for _, noun, _ in self._counts)
 
-    def element(self, version: int | None) -> None:
-        """Count an element that fits no layout; `version` None: such elements have none."""
-        self._count(LAYOUTS[self._name][1] if self._name in LAYOUTS else "unknown-committable", "element", version)
+    def element(self, version: int | None, later: bool = False) -> None:
+        """Count an element that fits no layout; `version` None: such elements have none.
+
+        `later`: it begins as a known one does, and a later version of it is not known.
+        """
+        kind = LAYOUTS[self._name][1] if self._name in LAYOUTS else "unknown-committable"
+        self._count(_LATER if later or _is_later(version, self._newest) else kind, "element", version)
 
     def inside(self, cells: Cells) -> None:
         """Count a pending commit of which a part is not understood."""
         form = cells.get("form")
         kind, noun = _INSIDE.get(form if isinstance(form, str) else None, _MANIFESTS)
-        version = cells["version"]
-        self._count(kind, noun, version if isinstance(version, int) else None)
+        version = cells["version"] if isinstance(cells["version"], int) else None
+        self._count(_LATER if _is_later(version, _NEWEST_INSIDE.get(kind)) else kind, noun, version)
 
     def _count(self, kind: str, noun: str, version: int | None) -> None:
         known = sum(key[:2] == (kind, noun) for key in self._counts) < _VERSIONS_NAMED
@@ -323,10 +350,19 @@ def _read_element(
     inner = Cursor(state.data, outer.blob("an element"), outer.at)
     version, start = inner.i32("a version"), inner.blob("a serialized element")
     inner.done("an element")
-    found = fitting(LAYOUTS[name][0], version, Cursor(state.data, start, inner.at))
+    try:
+        found = fitting(LAYOUTS[name][0], version, Cursor(state.data, start, inner.at))
+    except UnknownVersion:
+        odd.element(version, later=True)
+        return [], outer.at
     if found is None:
         odd.element(version)
     return found or [], outer.at
+
+
+def _is_later(version: int | None, newest: int | None) -> bool:
+    """Return whether a version of a serializer is later than all that are known of what it may serialize."""
+    return version is not None and newest is not None and newest < version < NONSENSE
 
 
 def _read_bare(
@@ -349,7 +385,10 @@ def _read_bare(
 
 
 def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]:
-    """Read the inlined state of an operator's coordinator as rows: what it says of its source."""
+    """Read the inlined state of an operator's coordinator as rows: what it says of its source.
+
+    Raises `UnknownVersion` for an enumerator whose version is later than all that are known.
+    """
     at = piece.at or 0
     cursor = Cursor(data, at, at + (piece.bytes or 0))
     if at == cursor.end:
@@ -369,7 +408,15 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
     found = fitting(ENUMERATORS, version, Cursor(data, start, cursor.at))
     if found is None:
         detail = f"{cursor.at - start} bytes of an enumerator, of serializer version {version}"
+        if _is_later(version, _NEWEST_ENUMERATOR):
+            raise UnknownVersion(start, detail)
         yield row(start, "unread", operator=operator, kind="unknown-enumerator", name=SPLITS, detail=detail)
         return
     for place, entry, cells in found:
         yield row(place, entry, operator=operator, **cells)
+
+
+def is_of_kafka(told: Row) -> bool:
+    """Return whether a row that a coordinator told is of Kafka's source."""
+    entry, kind = told[0], told[COLUMNS.index("kind")]
+    return entry == "enumerator" and kind in (*_STATUS.values(), "discovering")

@@ -31,9 +31,9 @@ import numpy as np
 from cklog.budgets import HANDLES_NESTED
 from cklog.engine.scan import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
-from cklog.parsers.flink.elements import STATES, StateList, listed_state
+from cklog.parsers.flink.elements import NEWEST_SPLIT, STATES, StateList, listed_state
 from cklog.parsers.flink.inlined import check_inlined
-from cklog.parsers.flink.java import Cursor, Malformed
+from cklog.parsers.flink.java import Cursor, Malformed, UnknownVersion, wrong_number
 from cklog.parsers.flink.rows import Owner, Row, form_of_file, form_of_part, handle_row, row
 
 _SCOPES = {0: "exclusive", 1: "shared"}
@@ -46,12 +46,17 @@ _CHANGELOG = (8, 9, 10, 13, 14)
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,18})")
 
+_NEWEST_TYPE = 17
+
 _AT_ONCE, _ONE_BY_ONE = 1024, 16
 """Entries that are tried as alike, and after them one by one, so that a vain try costs little."""
 
 
 class Handles:
-    """A reader of the handles of one file, each at the place of the cursor; `folders` are those that handles name."""
+    """A reader of the handles of one file, each at the place of the cursor; `folders` are those that handles name.
+
+    `newest_split` is the greatest version that is known of the splits of the operator at which the cursor is.
+    """
 
     def __init__(self, cursor: Cursor, split: Split) -> None:
         self._cursor = cursor
@@ -59,6 +64,7 @@ class Handles:
         self._groups = (0, 0)
         self._claimed = False
         self.folders: set[str] = set()
+        self.newest_split = NEWEST_SPLIT
 
     def stream(self) -> ByteStretch | None:
         """Read a STREAM; None for null."""
@@ -83,7 +89,7 @@ class Handles:
             return self._read_segment()
         if kind in (0, 16):
             return ByteStretch("empty", None, None, 0) if kind else None
-        raise Malformed(cursor.at - 1, f"a stream handle of unknown type {kind}")
+        raise _wrong_type(cursor.at - 1, kind, "a stream handle")
 
     def _read_segment(self) -> ByteStretch:
         """Read where in a file of several handles a segment is."""
@@ -91,7 +97,7 @@ class Handles:
         start, size = cursor.size("the start of a segment"), cursor.size("the size of a segment")
         scope = cursor.i32("the scope of a segment")
         if scope not in _SCOPES:
-            raise Malformed(cursor.at - 4, f"the scope of a segment is {scope}, neither 0 nor 1")
+            raise wrong_number(cursor.at - 4, scope, max(_SCOPES), f"the scope of a segment is {scope}")
         file = cursor.utf("a file's URI")
         self.folders.add(file.rpartition("/")[0])
         cursor.utf("the id of a merged file")
@@ -122,7 +128,7 @@ class Handles:
         if kind == 0:
             return
         if kind not in (4, 17):
-            raise Malformed(at, f"a handle of operator state of unknown type {kind}")
+            raise _wrong_type(at, kind, "a handle of operator state")
         names, lists = self._read_lists()
         if kind == 17:
             self.folders.update((cursor.utf("the task-owned folder"), cursor.utf("the shared folder")))
@@ -135,7 +141,7 @@ class Handles:
         yield handle_row(at, Owner(operator, subtask, part), piece, form=form)
         if lists and part == "managed-operator":
             whose = {"operator": operator, "subtask": subtask}
-            yield from listed_state(self._contents, cursor.data, at, whose, piece, lists)
+            yield from listed_state(self._contents, cursor.data, at, whose, piece, lists, self.newest_split)
 
     def _read_lists(self) -> tuple[set[str], list[StateList]]:
         """Read LISTS; return the names of all, and where the offsets of elements are of those that are understood."""
@@ -145,7 +151,9 @@ class Handles:
             names.add(name)
             mode = cursor.u8("the mode of a state")
             if mode >= _MODES:
-                raise Malformed(cursor.at - 1, f"state {name} has the unknown mode {mode}")
+                raise wrong_number(
+                    cursor.at - 1, _signed(mode), _MODES - 1, f"state {name} has the unknown mode {mode}"
+                )
             count = cursor.count(8, "elements of a state")
             at = cursor.skip(8 * count, "the offsets of a state")
             if name in STATES:
@@ -174,7 +182,7 @@ class Handles:
                 cursor.utf("the id of a handle")
             if piece is not None:
                 form = form_of_part(owner.kind)
-                check_inlined(cursor.data, piece, form)
+                check_inlined(cursor.data, piece, form, groups=groups)
                 yield handle_row(at, owner, piece, form=form, offsets=groups)
         elif kind in (5, 11):
             yield from self._read_incremental(owner, depth, kind == 11)
@@ -185,7 +193,7 @@ class Handles:
         elif kind in (10, 13):
             yield from self._read_changes(owner, depth, kind == 13)
         elif kind:
-            raise Malformed(at, f"a handle of keyed state of unknown type {kind}")
+            raise _wrong_type(at, kind, "a handle of keyed state")
 
     def _read_key_groups(self) -> tuple[int, ...]:
         """Read the first key group, and where each begins."""
@@ -342,7 +350,7 @@ class Handles:
             at = cursor.at
             kind = cursor.u8("a handle of channels") if typed else min(_CHANNELS[side])
             if kind not in _CHANNELS[side]:
-                raise Malformed(at, f"a handle of {side} channels of unknown type {kind}")
+                raise _wrong_type(at, kind, f"a handle of {side} channels")
             of = cursor.i32("a subtask")
             if of != subtask:
                 raise Malformed(cursor.at - 4, f"{side} channels of subtask {of} beside the state of subtask {subtask}")
@@ -383,3 +391,12 @@ class Handles:
                 at, "channel", operator=operator, subtask=subtask, kind=side, gate=gate, channel=channel, bytes=size
             )
         cursor.done("merged channels")
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+def _wrong_type(at: int, kind: int, what: str) -> Malformed | UnknownVersion:
+    """Return what to raise for a type of handle that there is not, or not of what is expected there."""
+    return wrong_number(at, _signed(kind), _NEWEST_TYPE, f"{what} of unknown type {kind}")

@@ -15,16 +15,20 @@ itself. What is cut short or impossible raises `Malformed`, with its place; what
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cklog.budgets import JAVA_NESTED
+from cklog.parsers.codecs.near_names import is_one_bit_off
 from cklog.parsers.flink.derived import is_class_name, is_descriptor
 
 _I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
 _STREAM = b"\xac\xed\x00\x05"
 _FIRST_HANDLE = 0x7E0000
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
+NONSENSE = 1 << 12
+"""Versions and types are counted up from 0: no writer ever comes to so many."""
+
 _SERIALIZABLE, _ENUM = 0x02, 0x10
 
 
@@ -38,6 +42,28 @@ class Malformed(Exception):
 
 class Unknown(Exception):
     """Raised for something that may well be right, but that is not decoded here."""
+
+
+class UnknownVersion(Unknown):
+    """Raised for a number or a name, at byte `at`, that Flink may have from a later version on: the bytes may be right.
+
+    What it stands for is a version, a type or a layout, so that nothing after it can be read.
+    """
+
+    def __init__(self, at: int, why: str) -> None:
+        super().__init__(why)
+        self.at, self.why = at, why
+
+
+def wrong_number(at: int, number: int, newest: int, why: str) -> Malformed | UnknownVersion:
+    """Return what to raise for a number that no known version has: a later one may have a greater one."""
+    later = newest < number < NONSENSE
+    return UnknownVersion(at, f"{why}, known are up to {newest}") if later else Malformed(at, why)
+
+
+def wrong_name(at: int, name: str, known: Iterable[str], why: str) -> Malformed | UnknownVersion:
+    """Return what to raise for a name that no known version has: one bit beside a known one it is damaged."""
+    return Malformed(at, why) if is_one_bit_off(name, known) else UnknownVersion(at, why)
 
 
 class Cursor:
@@ -178,11 +204,14 @@ def serialized(cursor: Cursor) -> JavaValue:
         it holds something that is not decoded here.
     """
     at = cursor.skip(len(_STREAM), "the start of an object stream")
-    if cursor.data[at : cursor.at] != _STREAM:
-        raise Malformed(at, f"{cursor.data[at : cursor.at].hex()} is not how an object stream begins")
-    found = _Objects(cursor).content(0)
+    found = cursor.data[at : cursor.at]
+    if found != _STREAM:
+        if found[:2] == _STREAM[:2] and found > _STREAM:
+            raise UnknownVersion(at, f"an object stream of version {int.from_bytes(found[2:], 'big')}, known is 5")
+        raise Malformed(at, f"{found.hex()} is not how an object stream begins")
+    value = _Objects(cursor).content(0)
     cursor.done("an object stream")
-    return found
+    return value
 
 
 class _Objects:

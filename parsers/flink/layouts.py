@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown, UnknownVersion, wrong_number
 
 Cells = dict[str, str | int | None]
 
@@ -28,12 +28,17 @@ ElementLayout = Callable[[int, Cursor], Iterator[FoundElement]]
 
 
 def fitting(layouts: Iterable[ElementLayout], version: int, cursor: Cursor) -> Iterator[FoundElement] | None:
-    """Decode bytes by the first layout that fits them to the end; None if none fits."""
+    """Decode bytes by the first layout that fits them to the end; None if none fits.
+
+    Raises `UnknownVersion` where they begin as one does, and have a later version.
+    """
     at = cursor.at
     for layout in layouts:
         try:
             for _ in layout(version, Cursor(cursor.data, at, cursor.end)):
                 pass
+        except UnknownVersion:
+            raise
         except (Malformed, Unknown):
             continue
         return layout(version, Cursor(cursor.data, at, cursor.end))
@@ -46,6 +51,12 @@ def expect_version(version: int, *versions: int) -> None:
         raise Unknown(f"version {version}")
 
 
+def expect_known(version: int, at: int, *versions: int) -> None:
+    """Raise for another version of what its first bytes, before byte `at`, have told: a later one, or none."""
+    if version not in versions:
+        raise wrong_number(at, version, max(versions), f"serializer version {version}")
+
+
 def read_versioned(cursor: Cursor, what: str) -> tuple[int, Cursor]:
     """Read a VERSIONED: its version, and its bytes."""
     version, start = cursor.i32("a version"), cursor.blob(what)
@@ -55,7 +66,7 @@ def read_versioned(cursor: Cursor, what: str) -> tuple[int, Cursor]:
 def read_list(cursor: Cursor, versions: tuple[int, ...] = ()) -> Iterator[tuple[Cursor, int]]:
     """Read a LIST: yield the bytes of each element, and the version of its serializer; `versions` () takes any."""
     version = cursor.i32("a version")
-    expect_version(version, *(versions or (version,)))
+    expect_known(version, cursor.at - 4, *(versions or (version,)))
     for _ in range(cursor.count(4, "elements")):
         yield Cursor(cursor.data, cursor.blob("an element"), cursor.at), version
 

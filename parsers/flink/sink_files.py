@@ -18,7 +18,7 @@ import struct
 from collections.abc import Iterator
 
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
-from cklog.parsers.flink.layouts import Cells, FoundElement, expect_version, read_magic, read_versioned
+from cklog.parsers.flink.layouts import Cells, FoundElement, expect_known, read_magic, read_versioned
 
 FORM = "file"
 _COMMITTABLE, _BUCKET = bytes.fromhex("1e765c80"), bytes.fromhex("1e764b79")
@@ -29,8 +29,8 @@ _PLACE = struct.Struct("<4sqii")
 
 def file_committable(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Read what a committer is to rename, as FileSinkCommittableSerializer writes it."""
-    expect_version(version, 1, 2)
     read_magic(cursor, _COMMITTABLE, "committable of a file sink")
+    expect_known(version, cursor.at, 1, 2)
     bucket = cursor.utf("a bucket") if version == 2 else ""
     if cursor.flag("whether a file is pending"):
         at, (inner_version, inner) = cursor.at, read_versioned(cursor, "a pending file")
@@ -44,8 +44,8 @@ def file_committable(version: int, cursor: Cursor) -> Iterator[FoundElement]:
 
 def file_bucket(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Read the file that a writer goes on with, as FileWriterBucketStateSerializer writes it."""
-    expect_version(version, 2, 3)
     read_magic(cursor, _BUCKET, "bucket of a file sink")
+    expect_known(version, cursor.at, 2, 3)
     read_versioned(cursor, "a bucket")
     bucket = cursor.utf("the path of a bucket")
     cursor.i64("a time")
@@ -71,8 +71,8 @@ def _read_pending_by_checkpoint(cursor: Cursor, bucket: str) -> Iterator[FoundEl
 
 def _read_pending(version: int, cursor: Cursor) -> Cells:
     """Read a file that is complete and to be renamed."""
-    expect_version(version, 1, 2)
     read_magic(cursor, _PENDING, "pending file")
+    expect_known(version, cursor.at, 1, 2)
     target = cursor.utf("a target") if version == 2 and cursor.flag("whether there is a target") else None
     if version == 2:
         cursor.i64("a size")
@@ -83,8 +83,8 @@ def _read_pending(version: int, cursor: Cursor) -> Cells:
 
 def _read_in_progress(version: int, cursor: Cursor) -> Cells:
     """Read a file that is written to."""
-    expect_version(version, 1, 2)
     read_magic(cursor, _IN_PROGRESS, "file in progress")
+    expect_known(version, cursor.at, 1, 2)
     target = cursor.utf("a target") if version == 2 and cursor.flag("whether there is a target") else None
     cells = _read_place(*read_versioned(cursor, "a place"), target)
     cursor.done("a file in progress")
@@ -98,7 +98,7 @@ def _read_place(version: int, cursor: Cursor, target: str | None) -> Cells:
         if target is None:
             raise Unknown("a place of another file system")
         return {"form": FORM, "detail": target, "version": version}
-    expect_version(version, 1)
+    expect_known(version, at, 1)
     _, length, first, second = _PLACE.unpack_from(cursor.data, cursor.skip(_PLACE.size, "a place"))
     if length < 0 or min(first, second) <= 0 or first + second != cursor.end - cursor.at:
         raise Malformed(at, "no place of a file")

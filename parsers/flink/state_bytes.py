@@ -2,8 +2,7 @@
 
     operator-state  a head (`cklog.parsers.flink.state_heads`), then elements
     keyed-meta      a head
-    keyed-state     a head; then at each offset of the handle (0: none) a key group, as the heap has it (group:i32 …),
-                    as a full snapshot has it (state:u16 length:i32 key, which begins with the group), or compressed
+    keyed-state     a head; then key groups, at the offsets of the handle
     changes         compressed:bool, which no size counts; at each offset behind it
                     n:i32 (count:i32 group:i32 (length:i32 bytes)*count)*n
     channels        0:i32 (length:i32 buffer)*
@@ -27,8 +26,15 @@ from cklog.local_files import is_local
 from cklog.parsers.codecs.record_log import check_record_log
 from cklog.parsers.codecs.sst import Read, check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
-from cklog.parsers.flink.java import Cursor, Malformed, Unknown
-from cklog.parsers.flink.state_heads import HEAD_BYTES, named_manifest, read_keyed_head, read_operator_head
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown, UnknownVersion
+from cklog.parsers.flink.state_heads import (
+    HEAD_BYTES,
+    check_groups,
+    named_manifest,
+    read_channels_version,
+    read_keyed_head,
+    read_operator_head,
+)
 from cklog.progress import Stage, stage
 from cklog.storage import open_file
 
@@ -45,12 +51,10 @@ _FEW = 32
 """Files of this machine that one thread reads as soon as several are started."""
 
 _GROUPS_LOOKED_AT = 8
-_GROUP_BYTES = 14
 _CHANGE_BYTES = 13
 _WHOLE_BYTES = 64 << 20
 """Bytes of a changelog's file that are read at the most, to follow its increments to their ends."""
 
-_SNAPPY = (b"\x82SNAPP", b"\xff\x06\x00\x00sNaPpY")
 _MOST_GROUPS = 1 << 15
 
 
@@ -111,6 +115,8 @@ def _check(file: Any, stretch: StateStretch, size: int, thorough: bool) -> Conte
     except Malformed as flaw:
         why = tell_zeros(read, size) or flaw.why
         return ContentCheck(why, stretch.start + (0 if why is not flaw.why else flaw.at))
+    except UnknownVersion as reason:
+        return ContentCheck(unknown=reason.why, at=stretch.start + reason.at)
     except Unknown as reason:
         return ContentCheck(unproved=str(reason))
 
@@ -119,11 +125,15 @@ def _check_table(read: Read, size: int, stretch: StateStretch, thorough: bool) -
     found = check_sst(read, size, thorough)
     if found.flaw is not None:
         raise Malformed(found.flaw.at, found.flaw.why)
+    if found.unknown is not None:
+        raise UnknownVersion(found.unknown.at, found.unknown.why)
     return found.unchecked
 
 
 def _check_manifest(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
     found = check_record_log(read, size)
+    if found is not None and found.unknown:
+        raise UnknownVersion(found.at, found.why)
     if found is not None:
         raise Malformed(found.at, found.why)
     return ""
@@ -162,29 +172,8 @@ def _check_keyed_state(read: Read, size: int, stretch: StateStretch, thorough: b
     if not thorough and len(places) > _GROUPS_LOOKED_AT:
         step = (len(places) - 1) / (_GROUPS_LOOKED_AT - 1)
         places = [places[round(i * step)] for i in range(_GROUPS_LOOKED_AT)]
-    fits = {}
-    for group, at in places:
-        if group:  # of 0 the zeros that it begins with prove nothing
-            data = read(at, _GROUP_BYTES)
-            if not any(data):
-                raise Malformed(at, f"there are zeros where key group {group} begins")
-            fits[group, at] = _layout_of_group(data, group)
-    odd = [key for key, fit in fits.items() if not fit]
-    if len(odd) == len(fits) > 0:
-        raise Unknown("its key groups are laid out in no known way")
-    for group, at in odd:
-        raise Malformed(at, f"key group {group} does not begin there")
+    check_groups(read, places)
     return "" if not thorough else _WITHOUT_SUMS
-
-
-def _layout_of_group(data: bytes, group: int) -> str:
-    """Say as what bytes can begin a key group; "" if as nothing that is known."""
-    if int.from_bytes(data[:4], "big") == group:
-        return "heap"
-    key = data[6:]
-    if int.from_bytes(data[2:6], "big") > 0 and len(key) > 1 and group in (key[0] & 127, (key[0] & 127) << 8 | key[1]):
-        return "full"
-    return "compressed" if data.startswith(_SNAPPY) else ""
 
 
 def _check_changes(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
@@ -234,8 +223,7 @@ def _skip_changes(cursor: Cursor, start: int) -> None:
 
 def _check_channels(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
     cursor = Cursor(read(0, 8))
-    if cursor.i32("a version"):
-        raise Malformed(0, "data in flight begins with its version, which is 0")
+    read_channels_version(cursor)
     if size > 8 and not 0 < (length := cursor.i32("the length of a buffer")) <= size - 8:
         raise Malformed(4, f"a buffer of {length} bytes where {size - 8} are left")
     return "" if not thorough else _WITHOUT_SUMS

@@ -27,7 +27,7 @@ import crc32c
 from cklog.budgets import BATCH_BYTES, MARKER_BYTES
 from cklog.model.wording import many
 from cklog.parsers.codecs.varints import BadVarint
-from cklog.parsers.kafka.payloads import BadBatch, Budget
+from cklog.parsers.kafka.payloads import BadBatch, Budget, UnknownBatch
 from cklog.parsers.kafka.varints import varint
 
 HEADER = struct.Struct(
@@ -48,6 +48,9 @@ HEADER = struct.Struct(
 BEFORE_LENGTH = 12
 """Bytes of a batch that batchLength does not count."""
 
+UNKNOWN_ATTRIBUTES = ~0x7F
+"""The bits of the attributes that no known version writes."""
+
 CHECKED_FROM = 21
 """Where the bytes begin that the CRC covers."""
 
@@ -56,6 +59,8 @@ FARTHEST = 1 << 31
 
 _MARKERS: dict[int, Literal["abort", "commit"]] = {0: "abort", 1: "commit"}
 _MARKER = struct.Struct(">hh")  # version, type
+_MARKER_VERSION, NEWEST_MARKER = 0, 6
+"""Behind a broker's two markers are four of KRaft's: a change of leader, a snapshot's ends, versions and voters."""
 
 
 class KafkaRecord(NamedTuple):
@@ -236,7 +241,12 @@ def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
     for record in records(head, batch, Budget(MARKER_BYTES)):
         if record.key is None or len(record.key) < _MARKER.size:
             raise BadBatch("a control record without a version and a type")
-        return _MARKERS.get(_MARKER.unpack_from(record.key)[1])
+        version, kind = _MARKER.unpack_from(record.key)
+        if version > _MARKER_VERSION or kind > NEWEST_MARKER:
+            raise UnknownBatch(f"a control record of version {version} and type {kind}, known are 0 and 0 to 6")
+        if version < 0 or kind < 0:
+            raise BadBatch(f"a control record of version {version} and type {kind}")
+        return _MARKERS.get(kind)
     return None
 
 

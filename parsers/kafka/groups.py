@@ -1,7 +1,7 @@
 """Committed offsets of consumer groups, in the partitions of Kafka's topic `__consumer_offsets`.
 
     key    = version:i16 0 or 1  group  topic  partition:i32          a committed offset
-           | version:i16 2 or more  ...                               group metadata and newer kinds: passed over
+           | version:i16 2 to 24  ...                                 groups and their members: passed over
     value  = version:i16  offset:i64  rest                            null: the commit was deleted, or has expired
     rest   = 0, 2: metadata  commitTime:i64         1: metadata  commitTime:i64  expireTime:i64
              3: leaderEpoch:i32  metadata  commitTime:i64
@@ -41,6 +41,9 @@ READER = "cklog.parsers.kafka.groups:read"
 
 _ROWS_AT_ONCE = 1 << 16
 """Records that are Python's objects at a time."""
+
+_NEWEST_KEY = 24
+"""Of keys the newest kind that is known, of groups of Kafka Streams."""
 
 _FLEXIBLE = 4
 """The version of a value from which on strings have varints as lengths."""
@@ -144,9 +147,14 @@ def commit_key(key: bytes) -> tuple[str, str, int] | None:
     Raises
     ------
     NotACommit : a field is cut short, or cannot be what it stands for
+    UnknownCommit : a later kind of record
     """
     version, at = _read_number(key, 0, ">h")
-    if version not in (0, 1):
+    if version > _NEWEST_KEY:
+        raise UnknownCommit(f"a key of version {version}, known are 0 to {_NEWEST_KEY}")
+    if version < 0:
+        raise NotACommit(f"a key of version {version}")
+    if version > 1:
         return None
     group, at = _read_string(key, at)
     topic, at = _read_string(key, at)
@@ -170,7 +178,9 @@ def commit_value(value: bytes | None) -> tuple[int | None, int | None, int | Non
     if value is None:
         return None, None, None
     version, at = _read_number(value, 0, ">h")
-    if not 0 <= version <= _FLEXIBLE:
+    if version < 0:
+        raise NotACommit(f"a committed offset of version {version}")
+    if version > _FLEXIBLE:
         raise UnknownCommit(f"a committed offset of version {version}, known are 0 to {_FLEXIBLE}")
     offset, at = _read_number(value, at, ">q")
     if offset < 0:

@@ -33,10 +33,12 @@ from cklog.parsers.kafka.batches import (
     CHECKED_FROM,
     FARTHEST,
     HEADER,
+    NEWEST_MARKER,
+    UNKNOWN_ATTRIBUTES,
     Header,
     marker,
 )
-from cklog.parsers.kafka.payloads import BadBatch, Budget, UnknownCodec
+from cklog.parsers.kafka.payloads import NEWEST_CODEC, BadBatch, Budget, UnknownBatch
 from cklog.parsers.kafka.segment import FileShrunk, Segment, jumps, step
 from cklog.parsers.tables.records import PSEUDO
 
@@ -86,8 +88,8 @@ _MARKERS = np.array([None, "abort", "commit", "other"], dtype=object)
 _ABORT, _COMMIT, _OTHER = 1, 2, 3
 _CODE_OF = {"abort": _ABORT, "commit": _COMMIT, None: _OTHER}
 _USUAL_MARKER = np.frombuffer(bytes.fromhex("2000000008 0000 0000 0c 0000 00000000 00"), np.uint8)
-_FIXED = np.array([0, 1, 2, 3, 4, 9, 16])
-"""The record of a marker as brokers write it, its kind at 7, and the places in it that hold no fields."""
+_FIXED = np.array([0, 1, 2, 3, 4, 5, 6, 9, 16])
+"""The record of a marker as brokers write it, its kind at 7, and the places in it that are the same in all."""
 
 
 class Heads(NamedTuple):
@@ -256,6 +258,8 @@ def _fitting(segment: Segment, at: Ints, fields: HeaderRows, behind: memoryview)
     good: Mask = (fields["magic"] == 2) & (size >= HEADER.size) & (size <= BATCH_BYTES)
     good &= at + size <= segment.size
     good &= (base >= 0) & (delta >= 0) & (base < (1 << 63) - 1 - delta) & (count >= 0) & (count <= delta + 1)
+    attributes = fields["attributes"]
+    good &= ((attributes & UNKNOWN_ATTRIBUTES) == 0) & ((attributes & _CODEC) <= NEWEST_CODEC)
     last = base + delta  # may overflow where it is not good already
     good[:-1] &= base[1:] > last[:-1]
     if len(behind) >= _BASE.size:
@@ -294,7 +298,7 @@ def _with_markers(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
         try:
             found.marker[i] = _CODE_OF[marker(head, segment.bytes(at, head.size))]
         except BadBatch as reason:
-            kind = reason.id if isinstance(reason, UnknownCodec) else "bad-record"
+            kind = reason.id if isinstance(reason, UnknownBatch) else "bad-record"
             yield Damage(segment.path, kind, at, f"Kafka offset {head.base}: {reason}")
     yield found
 
@@ -310,7 +314,8 @@ def _usual_markers(segment: Segment, at: Ints, fields: HeaderRows) -> _MarkerCod
     record = segment.gather(at[usual] + HEADER.size, len(_USUAL_MARKER))  # (usual, 17)
     kind = record[:, 7].astype(np.int64) << 8 | record[:, 8]
     found = np.select([kind == 0, kind == 1], [_ABORT, _COMMIT], _OTHER)
-    codes[usual] = np.where((record[:, _FIXED] == _USUAL_MARKER[_FIXED]).all(axis=1), found, 0)
+    same = (record[:, _FIXED] == _USUAL_MARKER[_FIXED]).all(axis=1) & (kind <= NEWEST_MARKER)
+    codes[usual] = np.where(same, found, 0)
     return codes
 
 

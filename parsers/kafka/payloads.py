@@ -20,6 +20,7 @@ from cklog.parsers.codecs.streams import open_stream
 
 _BLOCK_BYTES = 1 << 20
 _CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+NEWEST_CODEC = 4
 
 
 class BadBatch(Exception):
@@ -34,8 +35,8 @@ class BatchOverBudget(BadBatch):
     id = "over-budget"
 
 
-class UnknownCodec(BadBatch):
-    """Why a batch was not decoded, though nothing may be wrong with it: a newer Kafka may have compressed it."""
+class UnknownBatch(BadBatch):
+    """Why a batch was not decoded, though nothing may be wrong with it: a newer Kafka may have written it."""
 
     id = "unknown-version"
 
@@ -102,7 +103,7 @@ def decompress_payload(codec: int, packed: bytes, limit: int | None = None) -> b
 def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
     """Yield what a payload holds, part by part, as long as it stays within the limit."""
     if codec not in _CODECS:
-        raise UnknownCodec(f"compression codec {codec}, known are 0 to {max(_CODECS)}")
+        raise UnknownBatch(f"compression codec {codec}, known are 0 to {NEWEST_CODEC}")
     left = limit
     try:
         for part in _snappy_parts(packed, limit) if codec == 2 else _stream_parts(packed, _CODECS[codec], limit):

@@ -22,8 +22,8 @@ from cklog.budgets import BATCH_BYTES, SEARCHED_BYTES
 from cklog.engine.scan import Damage
 from cklog.model.wording import numbered
 from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, Header, header, near, verify
-from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
+from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, UNKNOWN_ATTRIBUTES, Header, header, near, verify
+from cklog.parsers.kafka.payloads import NEWEST_CODEC, BadBatch, BatchOverBudget, Budget, UnknownBatch
 from cklog.progress import count_bytes
 from cklog.storage import FileEntry, open_file
 
@@ -240,6 +240,8 @@ def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header
     except BatchOverBudget as reason:  # of a message of format 0 or 1, which is whole
         damage = Damage(segment.path, "over-budget", at, f"not decompressed: {reason}")
         return damage, at + legacy.size(segment.bytes(at, legacy.FRONT.size))
+    except UnknownBatch as reason:
+        return Damage(segment.path, reason.id, at, str(reason)), segment.after(at) or segment.size
     except BadBatch as reason:
         return _pass_damage(segment, at, str(reason), ordinary)
     return head, at + head.size
@@ -252,8 +254,12 @@ def whole_header(segment: Segment, at: int, check: bool, ordinary: bool) -> Head
     head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
     if at + head.size > segment.size:
         raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
+    if head.codec > NEWEST_CODEC:
+        raise UnknownBatch(f"compression codec {head.codec}, known are 0 to {NEWEST_CODEC}")
     if check:
         verify(head, segment.bytes(at, head.size))
+    if head.attributes & UNKNOWN_ATTRIBUTES:
+        raise UnknownBatch(f"attributes {head.attributes & 0xFFFF:016b}, of which only 7 bits are known")
     return head
 
 
@@ -299,7 +305,7 @@ def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tupl
     if old:
         detail = "a message of format 0 or 1; only format 2 is read"
         return Damage(segment.path, "unknown-version", at, detail), at + old
-    if (end := _end_of_newer(segment, at)) is not None:
+    if (end := _end_of_newer(segment, at, ordinary)) is not None:
         magic = segment.bytes(at + MAGIC_AT, 1)[0]
         return Damage(segment.path, "unknown-version", at, f"a batch of format {magic}, known are 0 to 2"), end
     extent = _claimed_extent(segment, at, ordinary)
@@ -317,25 +323,25 @@ def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tupl
     return Damage(segment.path, "corrupt-file", at, f"no batch up to the end, {rest} bytes: {reason}"), size
 
 
-def _end_of_newer(segment: Segment, at: int) -> int | None:
+def _end_of_newer(segment: Segment, at: int, ordinary: bool) -> int | None:
     """Return where a batch of a format newer than 2 ends; None: none begins here.
 
-    It is none if its checksum is right as one of format 2: then only the number of the format is wrong. Formats agree
-    on where they say their length, and another batch, or the end, must follow there.
+    Formats agree on where they say their length, and another batch, or the end, must follow there.
     """
-    front = segment.bytes(at, HEADER.size)
-    if len(front) < HEADER.size or not 2 < front[MAGIC_AT] < 1 << 7:
+    front = segment.bytes(at, legacy.FRONT.size)
+    if not _is_newer(front):
         return None
     size = BEFORE_LENGTH + int.from_bytes(front[8:BEFORE_LENGTH], "big", signed=True)
-    if not HEADER.size <= size <= min(BATCH_BYTES, segment.size - at):
+    if not legacy.FRONT.size <= size <= min(BATCH_BYTES, segment.size - at):
         return None
-    try:
-        verify(header(front[:MAGIC_AT] + b"\2" + front[MAGIC_AT + 1 :]), segment.bytes(at, size))
-    except BadBatch:
-        follows = segment.bytes(at + size, HEADER.size)
-        newer = len(follows) == HEADER.size and 2 < follows[MAGIC_AT] < 1 << 7
-        return at + size if not follows or newer or segment.first(at + size) is not None else None
-    return None
+    follows = segment.bytes(at + size, legacy.FRONT.size)
+    whole = not follows or _is_newer(follows) or segment.first(at + size, ordinary) is not None
+    return at + size if whole else None
+
+
+def _is_newer(front: bytes) -> bool:
+    """Return whether what may be the front of a batch has a format that is newer than 2."""
+    return len(front) == legacy.FRONT.size and 2 < front[MAGIC_AT] < 1 << 7
 
 
 def _claimed_extent(segment: Segment, at: int, ordinary: bool) -> Header | None:

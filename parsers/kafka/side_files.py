@@ -140,9 +140,9 @@ def producers(data: bytes) -> tuple[ProducerState, ...]:
         raise BadSnapshot(f"{len(data)} bytes, a snapshot has {_SNAPSHOT_HEAD.size} at least")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
     computed = crc32c.crc32c(memoryview(data)[_CHECKED_FROM:])
-    if version > 1 and computed != crc:
+    if version > 1:
         raise UnknownVersion(f"version {version}, known is 1")
-    if version != 1:  # the CRC does not cover it: where that is right as of version 1, only the number is wrong
+    if version != 1:
         raise BadSnapshot(f"{version} is no version")
     if computed != crc:
         raise BadSnapshot(f"crc is {crc:08x}, the bytes give {computed:08x}")
@@ -165,15 +165,21 @@ def producers(data: bytes) -> tuple[ProducerState, ...]:
 
 
 def aborted(data: bytes) -> tuple[AbortedSpan, ...]:
-    """Decode the whole entries of an index of aborted transactions, in its order, as far as their version is known.
+    """Decode the whole entries of an index of aborted transactions, in its order, up to one that is damaged.
 
     >>> aborted(_ABORTED.pack(0, 3, 2, 16, 1) + bytes(5))
     (AbortedSpan(producer=3, first=2, last=16, stable=1),)
+
+    Raises
+    ------
+    UnknownVersion : an entry of another version
     """
     whole = len(data) - len(data) % _ABORTED.size
     found = []
     for version, *rest in _ABORTED.iter_unpack(data[:whole]):
-        if version != 0:
+        if version > 0:
+            raise UnknownVersion(f"version {version}, known is 0")
+        if version < 0:
             break
         found.append(AbortedSpan(*rest))
     return tuple(found)

@@ -286,6 +286,8 @@ def read_entries(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None
         lines.pop()
     if len(lines) < 2 or _whole_number(lines[0]) is None or _whole_number(lines[1]) is None:
         return None, [_corrupt_file(path, 0, "it does not begin with a version and a count")]
+    if (_whole_number(lines[0]) or 0) < 0:
+        return None, [_corrupt_file(path, 0, f"{_whole_number(lines[0])} is no version")]
     if _whole_number(lines[0]) != 0:
         message = f"{path}: not read: version {_whole_number(lines[0])}, known is 0. Use a newer cklog"
         return None, [_finding("unknown-version", "error", path, message, Where(path, 0))]
@@ -337,6 +339,9 @@ def _corrupt_file(path: str, at: int, why: str) -> Finding:
 
 
 def _unopened_store(flaw: rocksdb.Flaw) -> Finding:
+    if flaw.unknown:
+        message = f"{flaw.path} was not read to its end, at byte {flaw.at}: {flaw.why}. Use a newer cklog"
+        return _finding("unknown-version", "error", flaw.path, message, Where(flaw.path, flaw.at))
     message = (
         f"{flaw.path} is damaged at byte {flaw.at}: {flaw.why}. Delete the folder of the task while the instance is "
         "down: it restores the task from its changelogs"

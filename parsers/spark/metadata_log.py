@@ -44,15 +44,21 @@ from cklog.inputs.batches import (
 )
 from cklog.local_files import UnfollowedLink, reason
 from cklog.model.values import is_integer
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import UNKNOWN_VERSION, UNREAD
 from cklog.parsers.codecs import hadoop_crc
 from cklog.storage import FileEntry, Root
 
 T = TypeVar("T")
 
 _BATCH_FILE = re.compile(r"(0|[1-9][0-9]{0,17})(\.compact)?")
-_VERSION = re.compile(r"v([0-9]{1,9})")
-_NEWEST_VERSION, _NEWEST_OF_COMMITS = 2, 3
+_VERSION = re.compile(r"v([0-9]{1,18})")
+_NEWEST_OF_OFFSETS, _NEWEST_OF_COMMITS = 2, 3
+_LAYOUTS = {
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": 2,
+    "spark.sql.streaming.join.stateFormatVersion": 4,
+}
+"""Settings in a plan that say how state is laid out, with the newest layout that is known."""
+
 VOID = "-"
 
 
@@ -118,14 +124,7 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
         _check_sums(data, sums)
         return replace(done, value=value)
     except Damaged as damaged:
-        return replace(done, flaw=_flaw_of(damaged.flaw, data, sums))
-
-
-def _flaw_of(flaw: FileFlaw, data: bytes, sums: bytes | None) -> FileFlaw:
-    """Return a flaw; a version that is not known is damage where the checksum says that other bytes were written."""
-    if flaw.id == "unknown-version" and sums is not None and hadoop_crc.check(data, sums) is not None:
-        return replace(flaw, id="checksum-mismatch", why=f"{flaw.why}, and its checksum is another")
-    return flaw
+        return replace(done, flaw=damaged.flaw)
 
 
 def why_not(error: Exception) -> str:
@@ -154,7 +153,7 @@ def decode_metadata(data: bytes) -> str:
 
 def decode_offsets(data: bytes) -> BatchOffsets:
     """Decode a file of `offsets/`."""
-    version, lines = _lines_after_version(data)
+    version, lines = _lines_after_version(data, _NEWEST_OF_OFFSETS)
     if len(lines) < 2:
         raise Damaged("torn-batch-file", len(data), "it ends before the offsets of the sources")
     head = _parse_json(lines[0]) if lines[0].text.strip() else {}
@@ -164,14 +163,23 @@ def decode_offsets(data: bytes) -> BatchOffsets:
     if len(ends) < len(pairs):
         raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
     _require_watermark(head, watermark, lines[0].offset)
-    conf = head.get("conf")
+    conf = head.get("conf") if isinstance(head.get("conf"), dict) else {}
+    _check_layouts(conf, lines[0].offset)
     return BatchOffsets(
         watermark=watermark,
         time=_integer_member(head, "batchTimestampMs"),
         ends=ends,
-        conf=conf if isinstance(conf, dict) else {},
+        conf=conf,
         version=version,
     )
+
+
+def _check_layouts(conf: dict[str, Any], offset: int) -> None:
+    """Raise `Damaged` for a setting that says that state is laid out as no version does that is known."""
+    for name, newest in _LAYOUTS.items():
+        text = str(conf.get(name, ""))
+        if text.isdecimal() and int(text) > newest:
+            raise Damaged(UNKNOWN_VERSION, offset, f"{name} is {text:.20}, known are 1 to {newest}")
 
 
 def decode_commit(data: bytes) -> BatchCommit:
@@ -264,20 +272,31 @@ def decode_initial(data: bytes) -> Any:
     lines = _cut_lines(data.removeprefix(b"\0"))
     if _VERSION.fullmatch(lines[0].text.strip()) is None:
         return None
+    version_of(lines[0].text, 1)
     if len(lines) < 2:
         raise Damaged("torn-batch-file", len(data), "it ends after its version")
     return _parse_json(lines[1])
 
 
-def _lines_after_version(data: bytes, newest: int = _NEWEST_VERSION) -> tuple[int, list[Line]]:
+def _lines_after_version(data: bytes, newest: int) -> tuple[int, list[Line]]:
     """Return the version on line 1 and the lines after it."""
     lines = _cut_lines(data)
-    match = _VERSION.fullmatch(lines[0].text.strip())
-    if match is None:
-        raise Damaged("torn-batch-file", 0, "line 1 is no version")
-    if not 1 <= int(match[1]) <= newest:
-        raise Damaged("unknown-version", 0, f"version {match[0]}, known are v1 to v{newest}")
-    return int(match[1]), lines[1:]
+    return version_of(lines[0].text, newest), lines[1:]
+
+
+def version_of(text: str, newest: int, id: str = "torn-batch-file") -> int:
+    """Return the version that a file begins with; a later one than the newest that is known is no damage.
+
+    Raises
+    ------
+    Damaged : of the flaw `id`, if it is no version; of an unknown version
+    """
+    match = _VERSION.fullmatch(text.strip())
+    if match is None or not int(match[1]):
+        raise Damaged(id, 0, "line 1 is no version")
+    if int(match[1]) > newest:
+        raise Damaged(UNKNOWN_VERSION, 0, f"version {match[0]}, known are v1 to v{newest}")
+    return int(match[1])
 
 
 def _cut_lines(data: bytes) -> list[Line]:

@@ -33,8 +33,13 @@ def scanned(path: Path, shown: str | None = None) -> tuple[list[Cells], list[Dam
 
 
 def said(path: Path, shown: str | None = None) -> list[Cells]:
-    """The rows of an undamaged file, without their offsets; `shown`: its path below PATH."""
+    """The rows of an undamaged file, without their offsets; `shown`: its path below PATH.
+
+    Of a file with a later version the one thing that is said of it.
+    """
     rows, damage = scanned(path, shown)
+    if damage and damage[0].id == "unknown-version":
+        return [{"entry": damage[0].id, "kind": damage[0].id, "detail": damage[0].detail}]
     assert not damage
     return [{name: cell for name, cell in one.items() if name != "_offset"} for one in rows]
 

@@ -33,7 +33,7 @@ class ExaminedState:
     def damaged(
         self, table: pa.Table, files: Sequence[str], places: Sequence[FilePlace]
     ) -> list[tuple[int, ContentCheck]]:
-        """Look into what one snapshot names; return pieces that are damaged or cannot be read, each with its file.
+        """Look into what one snapshot names; return pieces that cannot be used or judged, each with its file.
 
         Parameters
         ----------
@@ -45,7 +45,11 @@ class ExaminedState:
         unseen = [piece for piece in pieces if piece not in self._known]
         self._known.update(zip(unseen, self.parser.contents(unseen, self.thorough), strict=True))
         found = ((i, piece, self._known[piece]) for piece, i in pieces.items())
-        return [(i, check) for i, piece, check in found if check.unread or (check.flaw and piece.form != _OPTIONS)]
+        return [
+            (i, check)
+            for i, piece, check in found
+            if check.unread or check.unknown or (check.flaw and piece.form != _OPTIONS)
+        ]
 
     def _pieces(self, table: pa.Table, number: dict[str, int], places: Sequence[FilePlace]) -> dict[StateStretch, int]:
         """Return each piece that handles name, with the number of its file."""
@@ -76,7 +80,9 @@ class ExaminedState:
 
     def _unchecked(self) -> str:
         """Say what was looked at, and what was not; "" if there is nothing to say."""
-        read = {piece: check for piece, check in self._known.items() if not (check.unread or check.flaw)}
+        read = {
+            piece: check for piece, check in self._known.items() if not (check.unread or check.flaw or check.unknown)
+        }
         tables = sum(piece.form == _TABLE and not check.unproved for piece, check in read.items())
         said = [_looked_at(tables, len(read), self.thorough)] if read else []
         reasons: dict[str, int] = {}

@@ -51,6 +51,8 @@ def snapshot_findings(
             found += [_damaged(j, severity)] if any(f.why for f in j.flaws) else []
         elif j.verdict == "corrupt-state-file":
             found.append(_damaged(j, severity))
+        elif j.verdict == "unknown-version" and j.damage is None:
+            found.append(_of_unknown_version(j, severity))
         elif j.verdict == "sink-file-missing" and severity == "error":  # older ones lack files as a matter of course
             found.append(_without_sink_files(j))
         elif j.verdict == "no-metadata":
@@ -109,7 +111,7 @@ def _place(j: JudgedSnapshot) -> tuple[Where, ...]:
 def _broken(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
     """Yield what is wrong with files: that they are missing, or of a wrong size."""
     gone = [f for f in j.flaws if f.size is None and not f.outside]
-    wrong = [f for f in j.flaws if f.size is not None and not f.why]
+    wrong = [f for f in j.flaws if f.size is not None and not f.why and not f.unknown]
     effect = effect_of_error(severity, "older-line")
     if gone:
         message = (
@@ -136,6 +138,18 @@ def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
     )
     where = tuple(Where(f.path, f.at) for f in bad)
     return Finding("corrupt-file", severity, name_of(j), message, where, effect_of_error(severity, "older-line"))
+
+
+def _of_unknown_version(j: JudgedSnapshot, severity: Severity) -> Finding:
+    """Files that may be right, of a version that is not known."""
+    odd = [f for f in j.flaws if f.unknown]
+    first = odd[0]
+    message = (
+        f"{name_of(j)}: {_some_of(len(odd), j)} not read (first {first.path}, at byte {first.at}: {first.unknown}): "
+        "whether it can be restored is not known. Use a newer cklog"
+    )
+    where = tuple(Where(f.path, f.at) for f in odd)
+    return Finding("unknown-version", severity, name_of(j), message, where, effect_of_error(severity, "unknown"))
 
 
 def _without_sink_files(j: JudgedSnapshot) -> Finding:

@@ -327,6 +327,6 @@ def _row(j: JudgedSnapshot) -> dict[str, Any]:
 
 def _reason(flaw: Any) -> dict[str, Any]:
     found = {"found": list(flaw.found)} if flaw.found else {}
-    if flaw.why or flaw.unread:
-        found |= {"why": flaw.why or flaw.unread, "offset": flaw.at}
+    if why := flaw.why or flaw.unread or flaw.unknown:
+        found |= {"why": why, "offset": flaw.at}
     return {"file": flaw.path, "needed_bytes": flaw.needed, "bytes": flaw.size, **found}

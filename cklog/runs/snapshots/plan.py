@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersSnapshots
-from cklog.model.findings import Finding
+from cklog.model.findings import Effect, Finding
 from cklog.model.question import Question
 from cklog.model.wording import first_few
 from cklog.runs.snapshots.findings import (
@@ -187,4 +187,5 @@ def _asked_for(
     if whole is not None:
         return whole, []
     message = f"{name_of(found[0])} ({found[0].verdict}): {VERDICTS[found[0].verdict]}"
-    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message, effect="restart-fails")]
+    effect: Effect = "unknown" if any(j.verdict in NOT_READ for j in found) else "restart-fails"
+    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message, effect=effect)]

@@ -54,7 +54,7 @@ VERDICTS: Mapping[str, str] = {
     "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
     "corrupt": "its metadata cannot be read to the end, or contradicts itself",
     "unread": "its metadata may not be read, was refused, or is over a budget: nothing is known of it",
-    "unknown-version": "its metadata has a version that cklog does not know",
+    "unknown-version": "its metadata, or a file that it names, has a version that cklog does not know",
 }
 
 NOT_READ: tuple[SnapshotVerdict, ...] = ("unread", "unknown-version")
@@ -72,7 +72,8 @@ class SnapshotFlaw(NamedTuple):
     """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
 
     `found`: files of that name and size elsewhere below PATH. Of one with the right size `why` it is damaged, from byte
-    `at` on; or `unread`, why nothing is known of what it holds. `sink`: the sink that needs it, "" for a file of state.
+    `at` on; or `unread`, why nothing is known of what it holds; or `unknown`, which version in it is not known.
+    `sink`: the sink that needs it, "" for a file of state.
     """
 
     file: str
@@ -84,6 +85,7 @@ class SnapshotFlaw(NamedTuple):
     why: str = ""
     at: int | None = None
     unread: str = ""
+    unknown: str = ""
     sink: str = ""
 
 
@@ -350,6 +352,7 @@ def _damaged(one: _Named, place: FilePlace, seen: ContentCheck) -> SnapshotFlaw:
         why=seen.flaw,
         at=seen.at,
         unread=seen.unread,
+        unknown=seen.unknown,
     )
 
 
@@ -375,8 +378,10 @@ def _verdict(flaws: Iterable[SnapshotFlaw]) -> SnapshotVerdict:
         return "sink-file-missing"
     if any(not f.outside and f.size is None for f in flaws):
         return "missing-state-file"
-    if any(f.size is not None and not f.why for f in flaws):
+    if any(f.size is not None and not f.why and not f.unknown for f in flaws):
         return "size-mismatch"
     if any(f.why for f in flaws):
         return "corrupt-state-file"
+    if any(f.unknown for f in flaws):
+        return "unknown-version"
     return "unchecked" if flaws else "restorable"

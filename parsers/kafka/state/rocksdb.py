@@ -81,11 +81,15 @@ def is_begun(files: Iterable[FileEntry]) -> bool:
 
 
 class Flaw(NamedTuple):
-    """What is wrong with a file of a RocksDB at byte `at`, and what RocksDB does then."""
+    """What is wrong with a file of a RocksDB at byte `at`, and what RocksDB does then.
+
+    `unknown`: a later RocksDB may have written it so.
+    """
 
     path: str
     at: int
     why: str
+    unknown: bool = False
 
 
 def flaw_of(root: Root, files: Sequence[FileEntry]) -> Flaw | None:
@@ -106,8 +110,10 @@ def flaw_of(root: Root, files: Sequence[FileEntry]) -> Flaw | None:
     log = root.read(manifest.path)
     found = check_record_log(lambda at, count: log[at : at + count], len(log))
     reserved = found is not None and found.at > 0 and not any(log[found.at :])  # RocksDB stops there
-    if found is None or found.unknown or reserved:
+    if found is None or reserved:
         return None
+    if found.unknown:
+        return Flaw(manifest.path, found.at, found.why, unknown=True)
     then = "RocksDB refuses to open the store, or opens it without its newest records"
     return Flaw(manifest.path, found.at, f"{found.why}. {then}")
 

@@ -15,12 +15,15 @@ from typing import NamedTuple
 
 from cklog.budgets import check_json
 from cklog.model.values import is_integer
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.codecs import hadoop_crc
+from cklog.parsers.codecs.near_names import is_one_bit_off
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.storage import FileEntry, Root
 
 CHUNK_BYTES = 4 << 20
 _WORD = 1 << 32
+_ALGORITHM = "CRC32C"
 
 
 class EngineSum(NamedTuple):
@@ -100,9 +103,10 @@ def _verify_engine_sum(root: Root, entry: FileEntry, own: FileEntry) -> bool:
         raise Damaged("checksum-mismatch", None, f"{own.path} is no checksum that can be read, and Spark reads it")
     if stored.size != entry.size:
         raise Damaged("checksum-mismatch", None, f"it has {entry.size} bytes, {own.path} says {stored.size}")
-    if stored.algorithm != "CRC32C":
-        why = f"{own.path} holds a checksum by {stored.algorithm[:40]!r}; CRC32C is known here: Spark may know it"
-        raise Damaged("unknown-version", None, why)
+    if stored.algorithm != _ALGORITHM:
+        why = f"{own.path} holds a checksum by {stored.algorithm[:40]!r}, and only {_ALGORITHM} is known"
+        damaged = is_one_bit_off(stored.algorithm, [_ALGORITHM])
+        raise Damaged("checksum-mismatch" if damaged else UNKNOWN_VERSION, None, why)
     computed = _crc32c(read_chunks(root, entry))
     if computed != stored.value:
         raise Damaged("checksum-mismatch", 0, f"its CRC-32C is {computed:08x}, {own.path} says {stored.value:08x}")

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ import pyarrow as pa
 
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, check_json, inflating, over, reading
+from cklog.errors import OverBudget
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNKNOWN_VERSION, UNREAD
 from cklog.parsers.codecs import snappy_frames
@@ -41,7 +43,7 @@ from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.parsers.codecs.zip_archives import BadArchive, read_member
 from cklog.parsers.codecs.zstd_frames import has_checksums
-from cklog.parsers.spark.metadata_log import Damaged, why_not
+from cklog.parsers.spark.metadata_log import Damaged, version_of, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
@@ -53,7 +55,8 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _BEGINS = {"lz4": MAGIC, "zstd": _ZSTD, "snappy": snappy_frames.MAGIC, "lzf": b"ZV"}
 """How streams begin, by the short name of their codec; settings may name its class instead."""
 _END = b"\xff\xff\xff\xff"
-_VERSIONS = {b"\0\2v%d" % n: n for n in range(2, 10)}
+_VERSION = re.compile(rb"\x00([\x02-\x0a])v([1-9][0-9]{0,8})")
+"""A version as Java's `writeUTF` stores it, its length before it."""
 _NEWEST_VERSION = 4
 _LINEAGE_FROM = 3
 _OF_FAMILIES = (2, 4)
@@ -108,7 +111,8 @@ class StateContents:
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
             with reading(entry.path):
-                if verify(self._root, self._by_path, entry) or has_all_schemas(self._root.read(entry.path)):
+                whole = has_all_schemas(self._root.read(entry.path))
+                if verify(self._root, self._by_path, entry) or whole:
                     return None
                 raise Damaged(UNKNOWN_VERSION, None, "it is cut short, or has another form than Spark 4.3 writes")
         except Damaged as damaged:
@@ -123,7 +127,7 @@ class StateContents:
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
             with reading(entry.path):
-                summed = verify(self._root, self._by_path, entry)
+                summed = self._verify(entry)
                 if entry.path.endswith(".zip"):
                     return self._read_snapshot(entry)
                 return self._read_stream(entry, summed, number)
@@ -131,6 +135,25 @@ class StateContents:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, *ARROW_ERRORS) as error:
             return Content(FileFlaw(UNREAD, None, why_not(error)), entry.size)
+
+    def _verify(self, entry: FileEntry) -> bool:
+        """Return whether a checksum file proves a file; one that refutes it says nothing of a version not known."""
+        try:
+            return verify(self._root, self._by_path, entry)
+        except Damaged:
+            self._refuse_unknown(entry)
+            raise
+
+    def _refuse_unknown(self, entry: FileEntry) -> None:
+        """Raise `Damaged` for a file whose version is not known, as far as it can be read; look for nothing else."""
+        try:
+            if entry.path.endswith(".zip"):
+                parts_of(self._root.read(entry.path))
+            elif entry.path.endswith(".changelog") and (plain := self._decompress(entry, prove=False)) is not None:
+                _read_head(next(plain, b""), plain)
+        except (Damaged, OverBudget) as damaged:
+            if isinstance(damaged, Damaged) and damaged.flaw.id == UNKNOWN_VERSION:
+                raise
 
     def _read_snapshot(self, entry: FileEntry) -> Content:
         """Read a RocksDB snapshot, and look at the files that it names."""
@@ -247,7 +270,8 @@ def _read_head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]
     >>> _read_head(b"\\0\\2v3" + (2).to_bytes(2, "big") + b"[]" + b"\\xff" * 4, iter(()))
     (3, {})
     """
-    version = _VERSIONS.get(plain[:4], 1)
+    match = _VERSION.match(plain)
+    version = int(match[2][: match[1][0] - 1]) if match is not None and len(match[2]) >= match[1][0] - 1 else 1
     if version > _NEWEST_VERSION:
         raise Damaged("unknown-version", 0, f"changelog version v{version}, known are v1 to v{_NEWEST_VERSION}")
     if version < _LINEAGE_FROM:
@@ -309,8 +333,7 @@ def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
 def _decode_metadata(metadata: bytes) -> tuple[SnapshotFile, ...]:
     """Decode the metadata of a snapshot."""
     head, _, body = metadata.partition(b"\n")
-    if head.strip() != b"v1":
-        raise Damaged("unknown-version", None, "its metadata is not of version v1")
+    version_of(head.decode(errors="replace"), 1, "corrupt-file")
     found: list[SnapshotFile] = []
     try:
         check_json(body)

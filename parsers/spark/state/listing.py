@@ -21,7 +21,7 @@ from cklog.budgets import check_json
 from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Damaged, read
+from cklog.parsers.spark.metadata_log import Damaged, read, version_of
 from cklog.parsers.spark.state.required import MOST_PARTITIONS, Left, OperatorMetadata
 from cklog.storage import FileEntry, Root
 
@@ -185,8 +185,7 @@ def _read_metadata(
 def decode_operator(data: bytes) -> OperatorMetadata:
     """Decode a file of operator metadata."""
     head, _, body = data.partition(b"\n")
-    if head.strip() not in (b"v1", b"v2"):
-        raise Damaged("unknown-version", 0, f"version {head[:20].decode(errors='replace')!r}, known are v1 and v2")
+    version_of(head.decode(errors="replace"), 2)
     try:
         check_json(body)
         value = json.loads(body)

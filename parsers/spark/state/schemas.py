@@ -9,14 +9,13 @@ chunks = count:i32 UTF*                 UTF = length:u16 bytes
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from cklog.budgets import check_json
-from cklog.parsers.spark.metadata_log import Damaged
+from cklog.model.verdict import UNKNOWN_VERSION
+from cklog.parsers.spark.metadata_log import Damaged, version_of
 
-_VERSION = re.compile(r"v[0-9]{1,9}")
 _MOST_CHUNKS = 1_000
 _DEEPEST = 50
 """Structs in each other that are written out; a deeper one is shown as its JSON."""
@@ -43,24 +42,28 @@ class _Text(NamedTuple):
 
 def decode_schemas(data: bytes) -> tuple[StoredSchema, ...]:
     """Decode a file of schemas of any version."""
-    version, at = _utf(data, 0)
-    if version == "v3":
+    text, at = _utf(data, 0)
+    version = version_of(text, 3)
+    if version == 3:
         return tuple(_schema(family, *texts) for family, *texts in _families(data, at))
-    if _VERSION.fullmatch(version) is None:
-        raise Damaged("torn-batch-file", 0, "it does not begin with a version")
-    if version not in ("v1", "v2"):
-        raise Damaged("unknown-version", 0, f"version {version[:20]!r}, known are v1 to v3")
-    read_text = _utf if version == "v1" else _read_chunks
+    read_text = _utf if version == 1 else _read_chunks
     key, after = read_text(data, at)
     value, _ = read_text(data, after)
     return (_schema("", _Text(key, at), _Text(value, after)),)
 
 
 def has_all_schemas(data: bytes) -> bool:
-    """Return whether this is a whole file of schemas as Spark 4.3 writes them for transformWithState."""
+    """Return whether this is a whole file of schemas as Spark 4.3 writes them for transformWithState.
+
+    Raises
+    ------
+    Damaged : of an unknown version
+    """
     try:
         decode_schemas(data)
-    except Damaged:
+    except Damaged as damaged:
+        if damaged.flaw.id == UNKNOWN_VERSION:
+            raise
         return False
     return _utf(data, 0)[0] == "v3"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from cklog.budgets import reading
 from cklog.inputs.batches import FileFlaw
 from cklog.inputs.stored_state import TablesSeen
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.codecs.sst import check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.storage import FileEntry, Root
@@ -48,6 +49,8 @@ class SnapshotTables:
                 zeros = tell_zeros(read, entry.size)
                 at = 0 if zeros else found.flaw.at
                 return FileFlaw("corrupt-file", at, f"{entry.path}: {zeros or found.flaw.why}")
+            if found.unknown is not None:
+                return FileFlaw(UNKNOWN_VERSION, found.unknown.at, f"{entry.path}: {found.unknown.why}")
         self._sound += 1
         self._unproved.update([found.unchecked] if found.unchecked else [])
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 from cklog.errors import OverBudget
 from cklog.parsers.codecs.block_checksums import CHECKSUMS
-from cklog.parsers.codecs.sst import UnknownTable, _Table, check_sst
+from cklog.parsers.codecs.sst import UncheckedTable, _Table, check_sst
 from cklog.parsers.codecs.sst_blocks import Handle, SstFlaw
 from tests.builders.rocksdb import CHECKSUMS as CHECKSUM_NAMES
 from tests.builders.rocksdb import COMPRESSIONS, VERSIONS, TableKind, rocksdict, table
@@ -49,7 +49,7 @@ def _blocks(data: bytes) -> list[tuple[Handle, str]]:
     try:
         look.check_ends(True)
         look.check_all()
-    except (SstFlaw, UnknownTable, OverBudget, struct.error, IndexError, KeyError):
+    except (SstFlaw, UncheckedTable, OverBudget, struct.error, IndexError, KeyError):
         pass
     return look.found
 

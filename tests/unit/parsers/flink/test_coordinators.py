@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cklog.engine.scan import Split
+from cklog.parsers.flink.java import UnknownVersion
 from cklog.parsers.flink.metadata import READER, rows
 from cklog.parsers.flink.rows import FIELDS
 from tests.builders import flink as fb
@@ -74,13 +75,18 @@ def test_snapshots_up_to_which_a_table_was_looked_through() -> None:
         (2, iceberg_enumerator(7) + b"\0", 1, "unknown-enumerator"),
         (3, iceberg_enumerator(7), 1, "unknown-enumerator"),
         (2, fb.i32(1) + known("q", 0, 0), 1, "unknown-enumerator"),
-        (9, b"?", 1, "unknown-enumerator"),
         (1, fb.i32(0), 2, "unknown-coordinator"),
     ],
 )
 def test_other_coordinators_are_unread(version: int, data: bytes, framing: int, kind: str) -> None:
     (found,) = enumerated(version, data, framing)
     assert (found["entry"], found["kind"]) == ("unread", kind)
+
+
+@pytest.mark.parametrize("version", [4, 9, 255])
+def test_an_enumerator_of_a_later_version_is_not_known(version: int) -> None:
+    with pytest.raises(UnknownVersion, match=f"serializer version {version}"):
+        enumerated(version, b"?")
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 9])

@@ -57,10 +57,14 @@ def test_other_strings_are_corrupt(tmp_path: Path, raw: bytes) -> None:
 
 def test_properties_of_another_shape_are_unread(tmp_path: Path) -> None:
     bare = fb.metadata(6).data[:-5]
-    for content in (b"t" + fb.utf("a string"), b"u\0\0", b"s" + fb._described("Other", 2, 0, b"") + b"p"):
-        rows = said(written(tmp_path, bare + bytes.fromhex("aced0005") + content))
-        assert [u["kind"] for u in of(rows, "unread")] == ["unknown-properties"]
-        assert rows[-1] == {"entry": "snapshot", "checkpoint": 8, "version": 6, "bytes": len(bare) + 4 + len(content)}
+    rows = said(written(tmp_path, bare + bytes.fromhex("aced0005") + b"u\0\0"))
+    assert [u["kind"] for u in of(rows, "unread")] == ["unknown-properties"]
+    assert rows[-1] == {"entry": "snapshot", "checkpoint": 8, "version": 6, "bytes": len(bare) + 7}
+    for content in (b"t" + fb.utf("a string"), b"s" + fb._described("Other", 2, 0, b"") + b"p"):
+        (row,) = said(written(tmp_path, bare + bytes.fromhex("aced0005") + content))
+        assert (row["kind"], row["detail"]) == ("unknown-version", "properties of an unknown class")
+    (row,) = said(written(tmp_path, bare + bytes.fromhex("aced0006") + b"p"))
+    assert row["detail"] == "an object stream of version 6, known is 5"
 
 
 @pytest.mark.parametrize("length", [604, 742])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cklog.parsers.flink.java import Cursor, Malformed
+from cklog.parsers.flink.java import Cursor, Malformed, UnknownVersion
 from cklog.parsers.flink.state_heads import _read_serializer
 from tests.builders import flink as fb
 
@@ -35,10 +35,18 @@ def test_of_simple_serializers_the_newest_version_is_followed(version: int, know
     assert ends(simple(version)) is known
 
 
-@pytest.mark.parametrize("version", [-1, 0, 4])
+@pytest.mark.parametrize("version", [-1, 0, 1 << 30])
 def test_a_simple_serializer_of_no_version_that_there_is(version: int) -> None:
     with pytest.raises(Malformed):
         ends(simple(version))
+
+
+@pytest.mark.parametrize("version", [4, 9, 255])
+def test_serializers_of_later_versions(version: int) -> None:
+    nested = composed(simple()).replace(fb.i32(NESTED, 1), fb.i32(NESTED, version))
+    for data in (simple(version), nested):
+        with pytest.raises(UnknownVersion):
+            ends(data)
 
 
 def test_composed_ones_are_followed_into_all_that_they_hold() -> None:

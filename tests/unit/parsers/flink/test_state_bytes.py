@@ -137,18 +137,35 @@ def test_a_head_is_read_up_to_somebody_s_serializer(tmp_path: Path) -> None:
     ("word", "other"),
     [
         (b"\0\5count", b"\0\0"),
-        (b"count\0\0\0\0", b"count\0\0\0\x09"),
-        (b"\0\5VALUE", b"\0\5VALUF"),
-        (b"VALUE_S", b"VALUE_T"),
-        (b"\0\0\0\2\0\x17org", b"\0\0\0\3\0\x17org"),
+        (b"count\0\0\0\0", b"count\xff\xff\xff\xff"),
+        (b"\0\5VALUE", b"\0\5VALUD"),
+        (b"VALUE_S", b"VALUE_R"),
+        (b"\0\0\0\2\0\x17org", b"\0\0\0\1\0\x17org"),
         (b"org.example", b"7rg.example"),
-        (b"Snapshot\0\0\0\3", b"Snapshot\0\0\0\4"),
+        (b"Snapshot\0\0\0\3", b"Snapshot\0\0\0\0"),
     ],
 )
 def test_a_head_with_a_word_that_it_cannot_have_is_found(word: bytes, other: bytes, tmp_path: Path) -> None:
     head = a_head_with_somebody_s_serializer()
     assert head.count(word) == 1
     assert on(tmp_path / "state", head.replace(word, other), "keyed-meta").flaw
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        (b"\0\0\0\6", b"\0\0\0\7"),
+        (b"count\0\0\0\0", b"count\0\0\0\4"),
+        (b"\0\5VALUE", b"\0\4TREE"),
+        (b"VALUE_S", b"OTHER_S"),
+        (b"\0\0\0\2\0\x17org", b"\0\0\0\3\0\x17org"),
+        (b"Snapshot\0\0\0\3", b"Snapshot\0\0\0\4"),
+    ],
+)
+def test_a_head_with_a_later_number_or_another_name_is_not_known(word: bytes, other: bytes, tmp_path: Path) -> None:
+    head = a_head_with_somebody_s_serializer()
+    found = on(tmp_path / "state", head.replace(word, other, 1), "keyed-meta")
+    assert (found.flaw, bool(found.unknown)) == ("", True)
 
 
 def test_key_groups_that_a_power_cut_took(real: dict[StateStretch, Path], tmp_path: Path) -> None:
@@ -231,17 +248,19 @@ def test_the_first_and_the_last_of_many_key_groups_are_looked_at(tmp_path: Path)
 
 @pytest.mark.parametrize("form", ["operator-state", "keyed-state"])
 def test_a_version_may_be_one_to_come_but_not_any_number(form: str, tmp_path: Path) -> None:
-    """1 to 6 are written, up to 11 may be some day, and what is beyond is no version."""
-    unproved = {n for n in range(7, 99) if on(tmp_path / "state", fb.i32(n) + b"\1\1\1", form).unproved}
-    flaws = {n for n in range(7, 99) if on(tmp_path / "state", fb.i32(n) + b"\1\1\1", form).flaw}
-    assert unproved == set(range(7, 12))
-    assert flaws == set(range(12, 99))
+    """1 to 6 are written, those behind may be some day; 0, negative ones and millions are no versions."""
+    numbers = (-1, 0, 7, 9, 99, 255, 1 << 20)
+    unknown = {n for n in numbers if on(tmp_path / "state", fb.i32(n) + b"\1\1\1", form).unknown}
+    flaws = {n for n in numbers if on(tmp_path / "state", fb.i32(n) + b"\1\1\1", form).flaw}
+    assert unknown == {7, 9, 99, 255}
+    assert flaws == {-1, 0, 1 << 20}
 
 
 def test_what_is_not_known_is_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    assert on(path, fb.i32(7) + b"\1\1\1", "operator-state").unproved == "operator state of version 7; known are 1 to 6"
-    assert on(path, fb.i32(7) + b"\1\1\1", "keyed-state").unproved == "keyed state of version 7; known are 1 to 6"
+    for form, what in (("operator-state", "operator state"), ("keyed-state", "keyed state")):
+        found = on(path, fb.i32(7) + b"\1\1\1", form)
+        assert (found.flaw, found.unknown) == ("", f"{what} of version 7, known are up to 6")
     assert on(path, fb.i32(5) + b"\0\0\0\0", "operator-state") == ContentCheck()
     other = full_snapshot(False)[0]
     assert on(path, other + b"?" * 99, "keyed-state", (20, 90, 100, 110)).unproved == (

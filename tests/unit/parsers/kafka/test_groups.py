@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka.groups import NotACommit, commit_key, commit_value, coordinator
+from cklog.parsers.kafka.groups import NotACommit, UnknownCommit, commit_key, commit_value, coordinator
 from tests.builders import kafka_broker
 from tests.builders.kafka import ABORT, COMMIT, Row, batch
 from tests.builders.kafka_broker import TopicLog, commit_batch
@@ -38,9 +38,16 @@ def test_every_version_of_a_key(version: int) -> None:
     assert commit_key(kafka_broker.commit_key("gruppe ü", "a-b", 3, version)) == ("gruppe ü", "a-b", 3)
 
 
-@pytest.mark.parametrize("version", [2, 3, 8, 11, -1])
+@pytest.mark.parametrize("version", [2, 3, 8, 11, 24])
 def test_keys_of_other_kinds_are_passed_over(version: int) -> None:
     assert commit_key(struct.pack(">h", version) + b"anything") is None
+
+
+def test_later_kinds_of_keys_are_not_known_and_negative_ones_damaged() -> None:
+    for version, refusal in ((25, UnknownCommit), (255, UnknownCommit), (-1, NotACommit)):
+        with pytest.raises(NotACommit) as raised:
+            commit_key(struct.pack(">h", version) + b"anything")
+        assert raised.type is refusal
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"\0\0", b"\0\1", b"\0\3", b"\0\4", b""]))

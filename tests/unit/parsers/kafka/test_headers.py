@@ -141,7 +141,7 @@ def test_a_segment_that_begins_before_its_name_is_damage(tmp_path: Path) -> None
     assert (places(found), spans(found)) == ([("offset-backwards", 0, 2)], [(3, 3)])
 
 
-@pytest.mark.parametrize(("kind", "said"), [(0, "abort"), (1, "commit"), (2, "other"), (258, "other")])
+@pytest.mark.parametrize(("kind", "said"), [(0, "abort"), (1, "commit"), (2, "other"), (6, "other")])
 @pytest.mark.parametrize("time", [0, 1])
 def test_markers(tmp_path: Path, kind: int, said: str, time: int) -> None:
     key, value = struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 77)
@@ -149,6 +149,16 @@ def test_markers(tmp_path: Path, kind: int, said: str, time: int) -> None:
     base_time = kb.encoded(Row(value, key, time), 0, 0)  # a time delta is no part of the usual marker
     rows, damage = read_bytes(tmp_path, batch(0, [Row(b"v")]) + batch(1, [], flags=flags, payload=base_time, count=1))
     assert ([row["marker"] for row in rows], damage) == ([None, said], [])
+
+
+@pytest.mark.parametrize(("version", "kind"), [(1, 1), (0, 7), (0, 258), (99, 99)])
+@pytest.mark.parametrize("time", [0, 1])
+def test_markers_of_later_versions_say_nothing(tmp_path: Path, version: int, kind: int, time: int) -> None:
+    payload = kb.encoded(Row(struct.pack(">hi", 0, 77), struct.pack(">hh", version, kind), time), 0, 0)
+    data = batch(1, [], flags=kb.TRANSACTIONAL | kb.CONTROL, payload=payload, count=1)
+    rows, damage = read_bytes(tmp_path, data)
+    assert [row["marker"] for row in rows] == [None]
+    assert [d.id for d in damage] == ["unknown-version"]
 
 
 @pytest.mark.parametrize(
