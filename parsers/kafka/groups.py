@@ -15,6 +15,7 @@ A record may be part of a transaction, and then holds only if that is committed 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -100,7 +101,7 @@ class _Commits:
     def __init__(self, path: str, part: SegmentPart, keys: dict[bytes, tuple[str, str, int] | None]) -> None:
         self._path, self._part, self._keys = path, part, keys
         self.damage: list[Damage] = []
-        self._unlisted = 0
+        self._unlisted = Counter[str]()
         self._rows: list[tuple[Any, ...]] = []
         passed_over = [head.control or head.magic != 2 for head in part.heads]
         for some in part.records.to_table().to_batches(_ROWS_AT_ONCE):
@@ -108,8 +109,7 @@ class _Commits:
             for batch, offset, key, value in zip(*columns, strict=True):
                 if not passed_over[batch]:
                     self._add(batch, offset, key or b"", value)
-        if self._unlisted:
-            self.damage.append(Damage(path, "bad-record", None, "", self._unlisted))
+        self.damage += [Damage(path, id, None, "", count) for id, count in self._unlisted.items()]
 
     def _add(self, batch: int, offset: int, key: bytes, value: bytes | None) -> None:
         try:
@@ -123,7 +123,7 @@ class _Commits:
                 at = int(self._part.at[batch])
                 self.damage.append(Damage(self._path, reason.id, at, f"Kafka offset {offset}: {reason}"))
             else:
-                self._unlisted += 1
+                self._unlisted[reason.id] += 1
 
     def batch(self, shape: pa.Schema) -> pa.RecordBatch:
         """Return the rows, as the columns of `shape`."""

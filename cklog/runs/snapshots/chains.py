@@ -140,6 +140,8 @@ def _flaw(lost: Sequence[SnapshotFlaw]) -> str | None:
     why = (
         f"is damaged: {first.why}"
         if first.why
+        else f"is of a version that cklog does not know: {first.unknown}"
+        if first.unknown
         else "is not there"
         if first.size is None
         else f"has {first.size} bytes, not {first.needed}"
