@@ -5,7 +5,7 @@
 
 The folders are the samples, and what lies in `shared` beside the repository. A folder may hold several runs, as `scan`
 finds them: of a damaged file those are asked about that hold it, else all. Every answer is held against itself
-(`tests.oracles.contradictions`), and the commands against each other (`tests.oracles.agreement`).
+(`tests.oracles.answers.contradictions`), and the commands against each other (`tests.oracles.answers.agreement`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.fuzz.oracle import Told, ends
 from tests.fuzz.subjects import BY_NAME, folder_files
 from tests.fuzz.tree import Tree
 from tests.fuzz.worker import bench_folder
-from tests.oracles.agreement import COMMANDS, disagreements
+from tests.oracles.answers.agreement import COMMANDS, disagreements
 from tests.program import cklog
 
 CASES = SHARED.parent / "round3" / "cases"

@@ -1,7 +1,7 @@
 """What no damage may do to an answer.
 
 Of every end: a documented exit code, no traceback, an answer where the code promises one and none where it does not.
-Of an answer by itself: nothing that contradicts its own findings (`tests.oracles.contradictions`).
+Of an answer by itself: nothing that contradicts its own findings (`tests.oracles.answers.contradictions`).
 Of an answer, against the undamaged one, at the level that `excuses` gives: no position newer, no range that begins
 later, none shorter on the same line, nothing more that may be deleted, no change unsaid.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from tests.conftest import REPOSITORY
 from tests.fuzz import measures
 from tests.fuzz.excuses import Levels
-from tests.oracles.contradictions import contradictions, contradictions_of_text
+from tests.oracles.answers.contradictions import contradictions, contradictions_of_text
 from tests.program import Ended
 
 ANSWERED = frozenset({0, 3, 4, 5})

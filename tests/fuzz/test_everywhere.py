@@ -14,7 +14,7 @@ from tests.fuzz.everywhere import Place, damages, ten_bytes, tried
 from tests.fuzz.oracle import Told
 from tests.fuzz.subjects import folder_files
 from tests.fuzz.tree import Tree
-from tests.oracles.agreement import COMMANDS, disagreements
+from tests.oracles.answers.agreement import COMMANDS, disagreements
 from tests.program import Ended
 
 RUN = {"run": "job", "action": "restart"}

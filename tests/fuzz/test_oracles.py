@@ -17,7 +17,7 @@ from tests.fuzz.mutations.fields import hadoop
 from tests.fuzz.oracle import Told
 from tests.fuzz.subjects import BY_NAME
 from tests.fuzz.tree import Tree
-from tests.oracles.contradictions import ASKS, ORDER, contradictions, contradictions_of_text
+from tests.oracles.answers.contradictions import ASKS, ORDER, contradictions, contradictions_of_text
 from tests.program import Ended
 
 VERDICTS = {0: "ok", 3: "findings", 4: "unrecoverable", 5: "indeterminate"}

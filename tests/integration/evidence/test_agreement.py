@@ -13,7 +13,7 @@ from tests.builders.native import write
 from tests.conftest import SAMPLES
 from tests.fuzz.oracle import Told
 from tests.integration.evidence.cases import CASES, answer, kept
-from tests.oracles.agreement import COMMANDS, disagreements
+from tests.oracles.answers.agreement import COMMANDS, disagreements
 from tests.program import cklog
 
 FOLDERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir() and path.name != "tables")

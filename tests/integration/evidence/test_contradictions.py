@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import SAMPLES
 from tests.integration.evidence.cases import CASES
-from tests.oracles.contradictions import contradictions
+from tests.oracles.answers.contradictions import contradictions
 from tests.program import cklog
 
 
