@@ -99,11 +99,13 @@ def levels(tree: Tree, family: str, changes: tuple[Change, ...]) -> Levels:
 
 def _is_forgotten(tree: Tree) -> bool:
     """Whether the manifest is gone, and all files of an operator's queue: nothing says that there was one."""
+    if "job.json" not in tree.touched or os.path.lexists(tree.root / "job.json"):
+        return False
     left = {name for name in tree.files if os.path.lexists(tree.root / name)}
     queues, still = (
         {name.split("/")[1] for name in some if name.startswith("outputs/")} for some in (tree.files, left)
     )
-    return "job.json" in tree.files and "job.json" not in left and queues != still
+    return "job.json" in tree.files and queues != still
 
 
 def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
