@@ -109,6 +109,8 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     unread = is_bound(found)
     unknown = isinstance(result, Acted) and result.action == "undetermined" and not draft.unrecoverable
     verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread or unknown)
+    if not code and isinstance(result, Acted) and result.action in ("repair-first", "salvage-first"):
+        verdict, code = VERDICTS[3], 3  # who goes by the exit code alone must not restart it as it is
     return Answer(
         command=draft.command,
         verdict=verdict,

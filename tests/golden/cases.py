@@ -236,8 +236,6 @@ EXITS = (
         (
             "sample_logs/kafka-broker/expected.json",
             "kafka-broker.txt",
-            "scan.txt",
-            "scan.json",
             "kafka-broker-replay.json",
             "kafka-broker-inspect.txt",
         ),
@@ -259,6 +257,8 @@ EXITS = (
         ),
         3,
     )
+    | dict.fromkeys(("scan.txt", "scan.json"), 5)
+    | dict.fromkeys(("spark-chain-back.txt", "spark-chain-back.json"), 3)
     | {"patent-chain-8.txt": 4, "impact-unknown.txt": 5, "spark-chain-unknown.txt": 5}
     | dict.fromkeys(("sample_logs/kafka-streams-state/expected.json", "kafka-streams.txt"), 3)
     | dict.fromkeys(

@@ -116,7 +116,7 @@ def with_done_batches(parser: OffersBatches, logs: MetadataLogs, lacking: Lackin
     first, last, sinks = logs.committed + 1, logs.planned - 1, parser.sinks()
     with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
     unlike = with_ids or logs.asynchronous or logs.continuous or logs.hidden
-    if first > last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
+    if not 0 < first <= last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
         return logs
     log = parser.sink_log(sinks[0])
     whole = {n for n, read in log.reads.items() if read.flaw is None}

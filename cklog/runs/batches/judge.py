@@ -17,9 +17,17 @@ from typing import Any
 from cklog.inputs.batches import FileRead, LogListing, MetadataLogs, lost_entries, spark_version
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import NOT_JUDGED, UNREAD
 from cklog.model.wording import first_few, many
-from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts, seen, sorted_findings
+from cklog.runs.batches.facts import (
+    Fact,
+    checksum_findings,
+    file_finding,
+    flaw_facts,
+    how_to_judge,
+    seen,
+    sorted_findings,
+)
 from cklog.runs.batches.offsets import kind_of, went_back
 from cklog.runs.batches.repartitions import repartition_of, unfinished, unfinished_message
 from cklog.runs.batches.targets import any_named, can_plan_afresh, names_states, or_go_back
@@ -53,6 +61,32 @@ def judge(logs: MetadataLogs) -> list[Fact]:
         *map(Fact, checksum_findings(reads)),
     ]
     return seen(logs, facts)
+
+
+def later_facts(everything: MetadataLogs, logs: MetadataLogs, goes_back: bool) -> list[Fact]:
+    """Say what is wrong with the files of batches after those in `logs`, which are not asked about.
+
+    `goes_back`: they are removed. Else they stay, and a restart of the files as they are now reads them.
+    """
+    if goes_back:
+        later = [read for n, read in sorted(everything.offsets.items()) if n > logs.planned]
+        later += [read for n, read in sorted(everything.commits.items()) if n > logs.committed]
+        return seen(everything, [Fact(_removed(read, logs.committed)) for read in later if read.flaw is not None])
+    known = {fact.finding.subject for fact in judge(logs)}
+    weighs = (f for f in judge(everything) if f.stops or f.skips or f.finding.id in NOT_JUDGED)
+    return [fact._replace(remove=()) for fact in weighs if fact.finding.subject not in known]
+
+
+def _removed(read: FileRead[Any], line: int) -> Finding:
+    """Report a file that cannot be used, and that going back to a batch removes."""
+    id, why = (read.flaw.id, read.flaw.why) if read.flaw is not None else ("", "")
+    unsure = id in NOT_JUDGED
+    then = (
+        f"cklog cannot tell what going back would undo. {how_to_judge(id)}"
+        if unsure
+        else f"Going back to batch {line} removes it."
+    )
+    return file_finding(id, "error" if unsure else "warning", read.path, f"{read.path}: {why}. {then}")
 
 
 def _judge_links(logs: MetadataLogs) -> Iterable[Fact]:

@@ -19,10 +19,11 @@ from cklog.inputs.pieces import ChainName, PiecesRead
 from cklog.inputs.sink_files import SinkFiles
 from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.verdict import NOT_JUDGED
 from cklog.runs.batches.connectors import judge_sources, sources_reach
 from cklog.runs.batches.facts import Fact, seen, sorted_findings
 from cklog.runs.batches.file_sink import judge_sink, with_done_batches
-from cklog.runs.batches.judge import judge, judge_empty
+from cklog.runs.batches.judge import judge, judge_empty, later_facts
 from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.repartitions import unfinished
 from cklog.runs.batches.restart import Restart
@@ -184,6 +185,8 @@ def plan_of(
     )
     facts, lasting = seen(logs, facts), seen(logs, [*lasting, *judge(logs), *source_facts, *sink.facts])
     facts += lasting
+    later = later_facts(everything, logs, removed_to is not None) if removed_to is not None or as_of is not None else []
+    facts += later
     planned = logs.planned if logs.planned > logs.committed else None
     has = sink.newest >= planned if sink.folder is not None and planned is not None else None
     fails = any(fact.stops for fact in facts)
@@ -199,7 +202,9 @@ def plan_of(
     elif removed_to is not None:
         folders = _folders_of_batches(parser, everything, state)
         removed += itertools.chain.from_iterable(folders.values())
-    unjudged = "; ".join(filter(None, (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts))))
+    doubts = [f"{fact.finding.subject} cannot be judged" for fact in later if fact.finding.id in NOT_JUDGED]
+    reasons = (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts), *doubts)
+    unjudged = "; ".join(filter(None, reasons))
     restart = Restart(
         committed=logs.committed,
         planned=planned,
@@ -213,7 +218,7 @@ def plan_of(
         tables=tables,
         asynchronous=logs.asynchronous,
         continuous=logs.continuous,
-        hidden=next(iter(logs.hidden), ""),
+        hidden=next(iter([*(f"{path} could not be read" for path in logs.hidden), *doubts]), ""),
         hidden_log=logs.hidden_log,
         unread_plan=planned is not None and logs.ends(planned) is None,
         unread_start=planned is not None and planned > 0 and logs.ends(logs.before(planned)) is None,

@@ -29,7 +29,7 @@ class Restart(NamedTuple):
     tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
     asynchronous : batches after those that are here may have run
     continuous : a continuous trigger wrote the newest plan
-    hidden : what of the checkpoint could not be listed, "" for nothing
+    hidden : why it is not known what of the checkpoint going back would remove, "" where that is known
     hidden_log : the log of plans that could not be listed, "" where it was
     unread_plan, unread_start : the plan of the batch in flight cannot be read, or that of the one before
     """
@@ -54,7 +54,7 @@ class Restart(NamedTuple):
     def sentences(self) -> str:
         """Say what a restart does."""
         if self.hidden and self.removed_to is not None:
-            return f"What going back to batch {self.committed} removes is not known: {self.hidden} could not be read."
+            return f"What going back to batch {self.committed} removes is not known: {self.hidden}."
         said = []
         if self.state_lost:
             said.append("A restart of the query fails as the files are now; the findings name the state files.")

@@ -81,7 +81,7 @@ def test_verify_counts_the_partitions_of_the_batch(batch: int, holds: bool, tmp_
 @pytest.mark.parametrize(("name", "batch"), [("after", 2), ("shrunk-healthy-v1", 1), ("shrunk-healthy-v2", 5)])
 def test_going_back_before_a_repartition(name: str, batch: int) -> None:
     code, found = answer("recovery-line", CASES / REPARTITION / name, "--at", f"query/0={batch}")
-    assert (code, found["result"]["action"], line(found)) == (0, "repair-first", batch)
+    assert (code, found["result"]["action"], line(found)) == (3, "repair-first", batch)
     assert errors(found) == []
 
 

@@ -150,3 +150,50 @@ def test_the_sentence_stays_short_however_much_was_not_compared() -> None:
         "Not checked: whether 1000 sources still have the positions at which they resume (--kafka FOLDER)."
     )
     assert unchecked_sentence([]) == ""
+
+
+def claims_by_option(*words: Any) -> dict[str | None, list[str]]:
+    """What is not checked of sources, by the option that checks it."""
+    found: dict[str | None, list[str]] = {}
+    for kind, claim, option in unchecked(*words):
+        if kind == "source":
+            found.setdefault(option, []).append(claim)
+    return found
+
+
+OFFSETS = {"kafka": '{"orders":{"0":7}}', "rate": "7", "file": '{"logOffset":0}', "other": '{"seq":7}', "none": "-"}
+
+
+@pytest.mark.parametrize("source", OFFSETS)
+def test_an_option_is_named_only_where_it_compares_the_source(source: str, tmp_path: Path) -> None:
+    head = '{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}'
+    files = {"metadata": '{"id":"q"}', "offsets/0": f"v1\n{head}\n{OFFSETS[source]}", "commits/0": "v1\n{}"}
+    files["sources/0/0"] = 'v1\n{"path":"file:///in/a","timestamp":1,"batchId":0}' if source == "file" else "v1\n5"
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    expected = {
+        "kafka": {"--kafka FOLDER": ["source orders-0 still has offset 7"]},
+        "rate": {None: ["source source/0 still has offset 7"]},
+        "file": {},
+        "other": {None: ['source source/0 still has position {"seq": 7}']},
+        "none": {None: ["source source/0 still has its first record"]},
+    }
+    assert claims_by_option(tmp_path) == expected[source]
+
+
+@pytest.mark.parametrize("command", ["recovery-line", "replay", "runbook", "report"])
+@pytest.mark.parametrize("brief", [(), ("--brief",)])
+def test_text_says_in_one_line_what_was_not_checked(command: str, brief: tuple[str, ...]) -> None:
+    ended = cklog(command, WORDCOUNT, *brief)
+    assert sum(line.startswith("Not checked: whether ") for line in ended.out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("brief", [(), ("--brief",)])
+def test_a_scan_says_how_much_was_not_checked(brief: tuple[str, ...]) -> None:
+    lines = cklog("scan", WORDCOUNT, SAMPLES / "domino-cycle", *brief).out.splitlines()
+    count = len(unchecked(WORDCOUNT))
+    assert [line for line in lines if line.startswith("Not checked")] == [
+        f"Not checked: {count} things on which 1 of 2 runs depend. cklog recovery-line PATH names them."
+    ]
+    assert "Not checked" not in cklog("scan", SAMPLES / "domino-cycle", *brief).out

@@ -30,7 +30,7 @@ def test_jobs_that_fit_restart_where_each_would_alone() -> None:
 
 def test_a_reader_goes_back_with_its_writer_and_forgets_the_files_that_it_listed(chain: Path) -> None:
     ended, answer = ask(chain / "clean", "--at", "query/0=1", "--with", chain / "enrich")
-    assert ended.code == 0
+    assert ended.code == 3
     assert points(answer) == {"clean": "batch 1", "enrich": "batch 1"}
     removed = answer["result"]["details"]["joint_remove"]["enrich"]
     assert {f"ck/sources/0/{n}" for n in (2, 3, 4)} <= set(removed)
@@ -111,7 +111,7 @@ def test_a_topic_that_keeps_its_messages_doubles_them_and_orphans_nobody(tmp_pat
     first = query(tmp_path / "ingest", [{"raw": {"0": n}} for n in (5, 9)], {"clean": {"rule": "appends"}})
     second = query(tmp_path / "bill", [{"clean": {"0": n}} for n in (4, 8)])
     ended, answer = ask(first, "--at", "query/0=0", "--with", second)
-    assert ended.code == 0, ended.err
+    assert ended.code == 3, ended.err
     assert points(answer) == {"ingest": "batch 0", "bill": "batch 1"}
     [doubled] = [f for f in answer["findings"] if f["id"] == "joint-doubled"]
     assert doubled["subject"] == "ingest -> bill"

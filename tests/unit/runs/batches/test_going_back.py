@@ -257,3 +257,57 @@ def test_a_compact_sink_log_goes_only_where_the_entries_before_it_are_left(kept:
     assert ("out/_spark_metadata/5.compact" in plan.remove) is kept
     assert (("error", "sink-log-ahead", "out/_spark_metadata/5") in said(plan)) is not kept
     assert bool(plan.remove) is kept
+
+
+TORN = b"v1\n{"
+LATER = ("ck/offsets/6", "ck/offsets/5", "ck/commits/5")
+
+
+@pytest.mark.parametrize("path", LATER)
+def test_damage_after_the_batch_asked_for_is_removed_and_said(path: str) -> None:
+    root = by_deltas()
+    root.files[path] = TORN
+    plan = root.plan(at=3)
+    assert (plan.committed, plan.fails, path in plan.remove) == (3, False, True)
+    [finding] = plan.findings
+    assert (finding.severity, finding.subject, finding.effect) == ("warning", path, "none")
+    assert finding.message.endswith("Going back to batch 3 removes it.")
+
+
+@pytest.mark.parametrize("path", LATER)
+def test_nothing_is_removed_that_nobody_understands(path: str) -> None:
+    root = by_deltas()
+    root.files[path] = b"v9" + root.files[path][2:]
+    plan = root.plan(at=3)
+    assert (plan.committed, plan.remove, plan.remove_folders) == (3, (), ())
+    assert f"{path} cannot be judged" in plan.unjudged
+    assert said(plan) == [("error", "unknown-version", path)]
+    assert plan.restart == f"What going back to batch 3 removes is not known: {path} cannot be judged."
+
+
+def moments(root: Memory) -> Memory:
+    """The same query, each batch a second after the one before."""
+    for n in range(LAST + 1):
+        text = root.files[f"ck/offsets/{n}"].replace(b'"batchTimestampMs": 5', b'"batchTimestampMs": %d' % (1000 * n))
+        root.files[f"ck/offsets/{n}"] = text
+    return root
+
+
+@pytest.mark.parametrize("path", LATER)
+def test_damage_after_the_moment_asked_about_stops_a_restart_of_today(path: str) -> None:
+    root = moments(by_deltas())
+    assert said(root.plan(as_of=3500)) == []
+    root.files[path] = TORN
+    plan = root.plan(as_of=3500)
+    assert (plan.committed, plan.fails, plan.remove) == (3, True, ())
+    assert plan.restart.startswith("A restart of the query fails as the files are now; the findings say why.")
+    [finding] = plan.findings
+    assert (finding.severity, finding.subject, finding.effect) == ("error", path, "restart-fails")
+
+
+def test_a_version_after_the_moment_asked_about_that_nobody_knows_is_said() -> None:
+    root = moments(by_deltas())
+    root.files["ck/offsets/6"] = b"v9" + root.files["ck/offsets/6"][2:]
+    plan = root.plan(as_of=3500)
+    assert (plan.fails, bool(plan.unjudged)) == (False, True)
+    assert said(plan) == [("error", "unknown-version", "ck/offsets/6")]
