@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cklog.inputs.offers import OffersBatches
 from cklog.kinds.kind import Kind, Opened
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from cklog.runs.batches.source_tables import ReadTable
     from cklog.runs.records.reading import RecordReader
     from cklog.sink_tables.naming import OpenedTables
+
+
+R = TypeVar("R")
 
 
 class BatchesKind(Kind):
@@ -68,7 +71,14 @@ class BatchesKind(Kind):
         if not (opened.tables or opened.unread):
             return timed
         asked = batch_line(plan, lambda batch: self._plan_at(batch, question), bool(question.at))
-        return beside_tables(timed, asked, opened)
+        return self._with_skipped(beside_tables(timed, asked, opened), plan, opened, question)
+
+    def _with_skipped(self, found: Draft[R], plan: BatchPlan, opened: OpenedTables, question: Question) -> Draft[R]:
+        """Add what becomes of a batch in flight that a table has already."""
+        from cklog.runs.batches.sinks import skipped_findings
+
+        skipped = skipped_findings(self._parser, plan, opened.tables, question.check_contents)
+        return replace(found, findings=[*found.findings, *skipped])
 
     def _plan_at(self, batch: int, question: Question) -> BatchPlan:
         """Say what going back to a batch does; -1: nothing is gone back from."""
@@ -103,7 +113,9 @@ class BatchesKind(Kind):
 
         at = next(iter(line.values()), None)
         plan = self._plan_at(-1 if at is None else at, question)
-        return with_tables_checked(found, batch_restart(plan), self._written(question, plan), "batch")
+        opened = self._written(question, plan)
+        checked = with_tables_checked(found, batch_restart(plan), opened, "batch")
+        return self._with_skipped(checked, plan, opened, question)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.batches.retention import batch_retention
@@ -130,7 +142,8 @@ class BatchesKind(Kind):
         from cklog.impact.sinks.tables import with_tables
         from cklog.runs.batches.sinks import batch_restart
 
-        return with_tables(found, batch_restart(plan), "batch", self._written(question, plan))
+        opened = self._written(question, plan)
+        return self._with_skipped(with_tables(found, batch_restart(plan), "batch", opened), plan, opened, question)
 
 
 def _with_tables_read(line: Draft[RecoveryLine], read: Sequence[ReadTable]) -> Draft[RecoveryLine]:

@@ -23,10 +23,11 @@ from cklog.runs.batches.targets import can_plan_afresh, has_state_ids, names_sta
 
 _SINK_LOG = "_spark_metadata"
 _EXAMPLES = 3
-_NO_STATE_IDS = (
+NO_STATE_IDS = (
     "With state checkpoint format 2 a commit needs the state ids that its tasks wrote. A sink that skips a batch runs "
     "no task, so the commit has no ids."
 )
+"""Why no restart can commit a batch that its sink skips."""
 
 
 Lacking = Callable[[int], str | None]
@@ -222,7 +223,7 @@ def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
     none = f"{hidden} could not be read" if hidden else "PATH has no sink"
     which = f"cklog cannot tell which of {', '.join(sinks)} is the query's" if sinks else none
     message = (
-        f"cklog did not check whether a file sink already has batch {logs.planned}: {which}. {_NO_STATE_IDS} If it "
+        f"cklog did not check whether a file sink already has batch {logs.planned}: {which}. {NO_STATE_IDS} If it "
         f"has, every restart fails until {_SINK_LOG}/{logs.planned} and its .crc are removed, on a copy. Give as PATH "
         "the folder that holds both the checkpoint and the sink's output. Other kinds of sinks are not affected."
     )
@@ -280,9 +281,9 @@ def _judge_sink_log(
         place = f"{path}/{newest}"
         if (with_ids or lacks) and newest == logs.planned:
             why = (
-                f"{_NO_STATE_IDS} Every restart fails (CheckpointInfo length: 0)."
+                f"{NO_STATE_IDS} Every restart fails (CheckpointInfo length: 0)."
                 if with_ids
-                else _no_state(newest, lacks or "")
+                else no_state(newest, lacks or "")
             )
             mends = removed if lost is None else ()
             yield Fact(_never_committed(path, logs, why, removed, lost), stops=True, remove=mends)
@@ -313,7 +314,7 @@ _INTERVAL = 10
 """Of a log of files one in so many is compacted, if no setting says otherwise."""
 
 
-def _no_state(batch: int, lacks: str) -> str:
+def no_state(batch: int, lacks: str) -> str:
     """Say why a restart fails after a batch that the sink skips, for nobody writes its state; read off Spark 4.3."""
     return (
         f"The sink skips batch {batch}, so a restart does not write the state after it, and {lacks} is missing or "
