@@ -19,6 +19,7 @@ class StateOperator(NamedTuple):
     those files that cannot be used, by path. `has_schema`: the schema of its state is there; `needs_metadata`: by what
     is there, a restart needs its metadata. Where it does not, `compared` says how reading the schemas went that a
     restart compares with those of the query. `left_checksums` are those of metadata and of schemas that are gone.
+    `unseen_schemas` are stored paths of `schemas` at which nobody looked, because they lie outside PATH.
     """
 
     operator: str
@@ -31,6 +32,7 @@ class StateOperator(NamedTuple):
     needs_metadata: bool
     compared: tuple[FileRead[Any], ...]
     left_checksums: tuple[str, ...]
+    unseen_schemas: tuple[str, ...] = ()
 
 
 class TablesSeen(NamedTuple):

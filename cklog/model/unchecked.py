@@ -8,7 +8,7 @@ from typing import Literal
 
 from cklog.model.findings import Finding
 
-UncheckedKind = Literal["source", "log", "sink", "state", "file", "topic"]
+UncheckedKind = Literal["source", "log", "sink", "state", "file", "topic", "stored-elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Unchecked:
     Attributes
     ----------
     kind : what it is about: the position of a source, a channel's log, a sink, the bytes of state, other files, whether
-        a topic is still the one that was read
+        a topic is still the one that was read, what a restart reads outside PATH
     subject : its name
     claim : what was not checked, as a sentence that would have to be true
     option : the option that checks it; None: cklog has none

@@ -13,11 +13,13 @@ from typing import Any
 
 from cklog.inputs.batches import FileLog, MetadataLogs
 from cklog.inputs.offers import OffersBatches
+from cklog.inputs.stored_state import StoredState
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.unchecked import Unchecked
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.batches.facts import Fact, checksum_findings, file_finding, flaw_facts
 from cklog.runs.batches.offsets import Ends, InputFile, SourceRange, kind_of, log_offset, source_ranges
-from cklog.runs.batches.positions import position_facts
+from cklog.runs.batches.positions import position_facts, shards_of
 
 _EXAMPLES = 3
 _PLACES = 8
@@ -52,6 +54,24 @@ def judge_sources(
             facts += position_facts(parser, logs, key, kind)
         ranges += made
     return tuple(ranges), [*facts, *_unplanned_sources(parser, logs)]
+
+
+def read_elsewhere(parser: OffersBatches, logs: MetadataLogs, state: StoredState) -> Iterable[Unchecked]:
+    """Yield what a restart reads at another place than PATH, where nobody looked."""
+    for path in logs.linked:
+        claim = f"{path}, a link that was not followed, leads to what a restart needs"
+        yield Unchecked("stored-elsewhere", path, claim, "--follow-links")
+    for operator in state.operators:
+        for stored in operator.unseen_schemas[:1]:
+            claim = f"the schema of operator {operator.operator} is at its stored path {stored}, outside PATH"
+            yield Unchecked("stored-elsewhere", stored, claim, "--map OLD=NEW")
+    for key, end in (logs.ends(logs.planned) or {}).items():
+        folder = parser.source_listing(key).folder
+        if shards_of(end) is not None and not parser.files_below(folder) and not logs.hidden_below(folder):
+            claim = (
+                f"the positions of source {key}'s shards, none of which is in {folder}, are where the source keeps them"
+            )
+            yield Unchecked("stored-elsewhere", f"source/{key}", claim)
 
 
 def _unplanned_sources(parser: OffersBatches, logs: MetadataLogs) -> Iterable[Fact]:

@@ -69,7 +69,7 @@ def later_facts(everything: MetadataLogs, logs: MetadataLogs, goes_back: bool) -
     `goes_back`: they are removed. Else they stay, and a restart of the files as they are now reads them.
     """
     if goes_back:
-        later = [read for n, read in sorted(everything.offsets.items()) if n > logs.planned]
+        later: list[FileRead[Any]] = [read for n, read in sorted(everything.offsets.items()) if n > logs.planned]
         later += [read for n, read in sorted(everything.commits.items()) if n > logs.committed]
         return seen(everything, [Fact(_removed(read, logs.committed)) for read in later if read.flaw is not None])
     known = {fact.finding.subject for fact in judge(logs)}

@@ -209,6 +209,7 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
         unchecked=(
             *unchecked,
             *_unchecked_state(plan),
+            *plan.elsewhere,
             *((_EPOCHS,) if plan.continuous and plan.committed >= 0 else ()),
         ),
     )
@@ -218,7 +219,7 @@ def _unchecked_state(plan: BatchPlan) -> Iterator[Unchecked]:
     """Yield what is taken for granted of operators: before state checkpoint format 2 only their folders name them."""
     if plan.stores and not plan.names_operators:
         yield Unchecked("state", "operators", "every operator with state has a folder here: no commit names them")
-    elif not plan.stores and plan.committed >= 0:
+    elif not plan.stores and plan.committed >= 0 and not plan.unjudged:
         yield Unchecked("state", "operators", "the query keeps no state (there is no state folder)")
 
 

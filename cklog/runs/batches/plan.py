@@ -19,8 +19,9 @@ from cklog.inputs.pieces import ChainName, PiecesRead
 from cklog.inputs.sink_files import SinkFiles
 from cklog.inputs.stored_state import StateStoreRow, StoredState
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import NOT_JUDGED
-from cklog.runs.batches.connectors import judge_sources, sources_reach
+from cklog.runs.batches.connectors import judge_sources, read_elsewhere, sources_reach
 from cklog.runs.batches.facts import Fact, seen, sorted_findings
 from cklog.runs.batches.file_sink import judge_sink, with_done_batches
 from cklog.runs.batches.judge import judge, judge_empty, later_facts
@@ -71,7 +72,7 @@ class BatchPlan(NamedTuple):
     checkpoint format 2. `plans_afresh`: the newest plan is damaged, and `remove` takes it out. `hidden_log`: the log of
     plans or of commits that could not be listed, "" for none; `uncounted`: because of it nothing is known of any batch.
     `version`: what the files show of Spark's version, and by what, "" for nothing. `proof`: what shows that the line is
-    done where its commit is missing, "" where the commit is there.
+    done where its commit is missing, "" where the commit is there. `elsewhere`: what a restart reads outside PATH.
     """
 
     query_id: str | None
@@ -101,6 +102,7 @@ class BatchPlan(NamedTuple):
     plans_afresh: bool = False
     version: str = ""
     proof: str = ""
+    elsewhere: tuple[Unchecked, ...] = ()
     hidden_log: str = ""
     uncounted: bool = False
     sink_files: SinkFiles | None = None
@@ -253,6 +255,7 @@ def plan_of(
         plans_afresh=can_plan_afresh(logs),
         version=str(spark_version(everything)),
         proof=_proof(logs),
+        elsewhere=tuple(read_elsewhere(parser, logs, state)),
         hidden_log=logs.hidden_log,
     )
 

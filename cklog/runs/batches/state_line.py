@@ -8,7 +8,6 @@ Only files that a restart would read are read, unless all are asked for. What is
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
@@ -390,9 +389,6 @@ def state_notes(state: StoredState, judged: JudgedState) -> Iterator[str]:
         without = f", once {many(len(judged.tried), 'damaged snapshot', 'are')} removed" if judged.tried else ""
         can = f"all {state.stores} stores can load version {judged.needed}{without}"
         yield f"State: {can}, the state after batch {judged.needed - 1}."
-    schemas = sorted(itertools.chain.from_iterable(operator.schemas for operator in state.operators))
-    if schemas:
-        yield f"The state's schema is stored by its absolute path, {schemas[0]}: a restart needs it there."
 
 
 def chain_note(judged: JudgedState) -> str:

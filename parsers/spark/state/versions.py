@@ -131,6 +131,7 @@ class StateVersions:
             needs_metadata=needs,
             compared=tuple(map(self._read_schema, compared)),
             left_checksums=tuple(self._left_checksums(folder)),
+            unseen_schemas=tuple(stored for stored in schemas if self._size_of(stored) == "outside"),
         )
 
     def _left_checksums(self, folder: str) -> Iterator[str]:

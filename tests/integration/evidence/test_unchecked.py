@@ -197,3 +197,16 @@ def test_a_scan_says_how_much_was_not_checked(brief: tuple[str, ...]) -> None:
         f"Not checked: {count} things on which 1 of 2 runs depend. cklog recovery-line PATH names them."
     ]
     assert "Not checked" not in cklog("scan", SAMPLES / "domino-cycle", *brief).out
+
+
+@pytest.mark.parametrize("place", ["state", "sources/0"])
+def test_what_lies_behind_a_link_is_named_with_the_option_that_follows_it(place: str, tmp_path: Path) -> None:
+    run = shutil.copytree(WORDCOUNT, tmp_path / "run")
+    outside = (run / "ck" / place).rename(tmp_path / "outside")
+    (run / "ck" / place).symlink_to(outside)
+    claim = f"ck/{place}, a link that was not followed, leads to what a restart needs"
+    rows = unchecked(run)
+    assert ("stored-elsewhere", claim, "--follow-links") in rows
+    assert not any("keeps no state" in one for _, one, _ in rows)
+    assert cklog("recovery-line", run).code == 5
+    assert "stored-elsewhere" not in [kind for kind, _, _ in unchecked(run, "--follow-links")]

@@ -75,6 +75,14 @@ def test_a_schema_of_another_form_is_not_judged(data: bytes) -> None:
     assert (root.plan().fails, said(root.plan())) == (False, [("error", "unknown-version", NAMED)])
 
 
+def test_a_schema_that_a_restart_reads_outside_the_folder_is_taken_for_granted_openly() -> None:
+    root = with_schema("/home/elsewhere/0_x")
+    (row,) = root.plan().elsewhere
+    assert (row.kind, row.subject, row.option) == ("stored-elsewhere", "/home/elsewhere/0_x", "--map OLD=NEW")
+    there = Memory("memory", (), {**root.files, "elsewhere/0_x": SCHEMAS}, "/home")
+    assert there.plan().elsewhere == ()
+
+
 def test_a_schema_may_lie_where_its_path_says() -> None:
     root = with_schema("/home/other/0_x")
     root.remove(NAMED)

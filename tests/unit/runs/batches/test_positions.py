@@ -117,3 +117,11 @@ def test_an_entry_for_each_batch_that_a_source_of_no_known_kind_has_not_kept(pla
     late = {f"0/{place}{n}": b"7" for n in (3, 4)}
     assert said(planned([{"cursor": n} for n in range(6)], 5, late)) == [], "not an entry for each batch"
     assert said(planned(ends, 3, {"0/_schema_log_t/0": b"{}", "0/_schema_log_t/1": b"{}"})) == []
+
+
+def test_shards_whose_positions_are_kept_elsewhere_are_taken_for_granted_openly() -> None:
+    """Kinesis keeps them where its options say; only those below `sources/` can be looked at."""
+    ends = [shard(n) for n in range(4)]
+    (row,) = planned(ends, 3).elsewhere
+    assert (row.kind, row.subject, row.option) == ("stored-elsewhere", "source/0", None)
+    assert planned(ends, 3, {f"0/shard-source/{n}/shardId-0": b"{}" for n in range(4)}).elsewhere == ()
