@@ -146,9 +146,7 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
             notes.append("Trimming counts on channels that deliver in order, unless events/ tells otherwise.")
     if plan.kind == "queues":
         notes.append("Who reads a queue outside of this run is not seen: it must have taken what is cut off, too.")
-        notes.append(
-            "A cut queue holds each window's state once: if a record after the cut is lost, so is its window."
-        )
+        notes.append("A cut queue holds each window's state once: if a record after the cut is lost, so is its window.")
         notes.append("Checkpoints that lie beside queues are not judged here: they stay.")
     if any(_is_checksum(row.path) for row in plan.rows):
         notes.append("Checksum files (.crc) are counted but not shown: each goes, or stays, with what it is of.")

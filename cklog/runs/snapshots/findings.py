@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
@@ -230,48 +228,6 @@ def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:
     count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
     message = f"no file was looked at: {many(count, 'snapshot')} are taken by their metadata's word alone"
     return Finding("files-not-checked", "warning", "--no-check-files", message)
-
-
-def moved_findings(
-    survey: Survey, chosen: Iterable[JudgedSnapshot], here: Callable[[str], str] = lambda path: path
-) -> list[Finding]:
-    """Return files that are not where the metadata says, and were found by their job's id.
-
-    `here` : says by which name a folder below PATH is opened
-    """
-    moved = [j for j in chosen if j.moved]
-    if not moved:
-        return []
-    first = moved[0]
-    told = f" (as in {first.uri})" if first.uri else ""
-    what = f"files are stored under another path{told}, and cklog found them by their job's id"
-    if not first.files:
-        what = f"it was written to {first.uri}"
-    others = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
-    message = (
-        f"{name_of(first)}{others}: {what}. cklog assumes that PATH is a copy and that the originals still exist "
-        "(--map OLD=NEW says so). If the directory was moved, a restore fails in the tasks, because only savepoints "
-        f"can be moved: {_move_back(first, here)}"
-    )
-    return [
-        Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))
-    ]
-
-
-def _move_back(judged: JudgedSnapshot, here: Callable[[str], str]) -> str:
-    """Say how a checkpoint that was moved can be restored: from where it was written."""
-    job = judged.folder.job
-    uri = (judged.uri or "").removeprefix("file://").removeprefix("file:")
-    before, found, _ = uri.rpartition(f"/{posixpath.basename(job)}/") if job else ("", "", "")
-    if not found or not before.startswith("/"):
-        return "put its files back at the stored path first"
-    new = here(posixpath.dirname(job))
-    if "://" in new:
-        return "put its files back at the stored path first"
-    if new == os.curdir or os.path.islink(new):  # which mv does not move
-        new = os.path.realpath(new)
-    new, before, above = map(shlex.quote, (new, before, posixpath.dirname(before)))
-    return f"put it back first, with test ! -e {before} && mkdir -p {above} && mv -- {new} {before}"
 
 
 def lineage_findings(

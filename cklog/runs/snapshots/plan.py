@@ -11,12 +11,12 @@ from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Effect, Finding
 from cklog.model.question import Question
 from cklog.model.wording import first_few
+from cklog.runs.snapshots.beside.moved import moved_findings
 from cklog.runs.snapshots.findings import (
     NeededFolder,
     dependencies,
     dependency_findings,
     lineage_findings,
-    moved_findings,
     name_of,
     not_checked,
     program_findings,
@@ -78,7 +78,8 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
     findings += several
     subjects = {f.subject for f in several}
     rows = dependencies(found.judged, owners, parser.job_id)
-    findings += moved_findings(found, [j for j in chosen.values() if j is not None], parser.original)
+    restored = [j for j in chosen.values() if j is not None]
+    findings += moved_findings(parser, found, restored, question.check_files)
     findings += dependency_findings(rows)
     if not question.check_files:
         findings = [f for f in findings if f.id != "files-outside"]

@@ -7,6 +7,7 @@ also goes on with files in progress.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -103,6 +104,34 @@ def named_by_sink(table: pa.Table, form: str) -> list[tuple[str, str]]:
 
 def _uncommitted(table: pa.Table) -> list[dict[str, Any]]:
     return [row for row in rows_of(table, "pending") if row["kind"] in ("pending", IN_PROGRESS)]
+
+
+class SinkFile(NamedTuple):
+    """A file that a snapshot names for a sink, by the path that is stored, and one of its name below PATH, if any."""
+
+    sink: str
+    stored: str
+    found: str | None
+
+
+def unseen_sink_files(parser: OffersSnapshots, folder: str, table: pa.Table) -> list[SinkFile]:
+    """Return the files of sinks whose stored folder is not below PATH, with where a file of that name is below PATH."""
+    names, found = sink_names(table), []
+    for row in _uncommitted(table):
+        becomes = row["detail"] if row["form"] == FILES else None
+        stored = [one for one in (row["file"], becomes) if one is not None and "/" in one]
+        if stored and all(place.outside for place in parser.places(folder, stored)):
+            seen = [place for one in stored if (place := _of_its_name(parser, one)) is not None]
+            found.append(SinkFile(_sink(row, names), stored[0], seen[0] if seen else None))
+    return found
+
+
+def _of_its_name(parser: OffersSnapshots, stored: str) -> str | None:
+    """Return the only file below PATH with a stored file's name and that of its folder; None: none, or several."""
+    above, _, name = stored.rpartition("/")
+    folder = above.rpartition("/")[2]
+    there = [one.path for one in parser.named(name) if posixpath.basename(posixpath.dirname(one.path)) == folder]
+    return there[0] if len(there) == 1 else None
 
 
 def unread_sinks(table: pa.Table) -> list[str]:
