@@ -25,6 +25,12 @@ class SnapshotHead(NamedTuple):
     backends: frozenset[str]
 
 
+def inlined_bytes(table: pa.Table) -> int:
+    """Count the bytes of state that stand inside the metadata of a snapshot, where no checksum covers them."""
+    inlined = pc.and_(pc.equal(table["entry"], "handle"), pc.fill_null(pc.equal(table["name"], "inline"), False))
+    return pc.sum(table["bytes"].filter(inlined)).as_py() or 0
+
+
 def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
     """Return the rows of one kind of entry; the next question about the same table gets the same ones."""
     global _last

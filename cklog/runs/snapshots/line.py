@@ -7,9 +7,11 @@ which job goes on from which, where its sources resume and what was in flight.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
@@ -21,8 +23,9 @@ from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Draft
-from cklog.model.wording import first_few, none_of
+from cklog.model.wording import first_few, many, none_of
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
+from cklog.runs.snapshots.heads import inlined_bytes
 from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
 from cklog.runs.snapshots.pending import with_pending
 from cklog.runs.snapshots.plan import (
@@ -142,7 +145,7 @@ class SnapshotLine:
             command=self._command(plan, judged),
             note=self._doubt(plan, judged),
             reads_more=bool(source_offsets(plan.survey.tables[judged.folder.path])),
-            unchecked=tuple(map(_unread_sink, unread_sinks(plan.survey.tables[judged.folder.path]))),
+            unchecked=tuple(_unchecked(plan.survey.tables[judged.folder.path])),
         )
 
     def _is_unsure(self, group: Candidates, judged: JudgedSnapshot | None, question: Question) -> bool:
@@ -273,9 +276,15 @@ class SnapshotLine:
         return f"{none}: there is no recovery point but the initial state."
 
 
-def _unread_sink(sink: str) -> Unchecked:
-    claim = f"a restore commits all that is pending for sink {sink}, in state that cklog cannot read"
-    return Unchecked("sink", sink, claim)
+def _unchecked(table: pa.Table) -> Iterator[Unchecked]:
+    """Yield what is taken for granted: of sinks whose state is not read, and of bytes that no checksum covers."""
+    for sink in unread_sinks(table):
+        claim = f"a restore commits all that is pending for sink {sink}, in state that cklog cannot read"
+        yield Unchecked("sink", sink, claim)
+    size = inlined_bytes(table)
+    if size:
+        claim = f"the state inside _metadata is intact ({many(size, 'byte', grouped=True)} without a checksum)"
+        yield Unchecked("state", "_metadata", claim)
 
 
 def _missing_sink_files(group: Candidates) -> list[str]:

@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from cklog.commands.app import app
 from cklog.model.unchecked import Unchecked, unchecked_sentence
+from tests.builders import flink as fb
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -38,15 +39,31 @@ def test_every_source_is_named_with_its_position_until_logs_are_given() -> None:
 
 def test_state_and_tables_are_named_until_their_options_are_given() -> None:
     rows = unchecked(FLINK)
-    assert [kind for kind, _, _ in rows] == ["source"] * 4 + ["sink", "state"]
-    assert rows[4:] == [
+    assert [kind for kind, _, _ in rows] == ["state"] + ["source"] * 4 + ["sink", "state"]
+    assert rows[5:] == [
         ("sink", TABLES, "--sink URI"),
         ("state", "every byte of the state files is intact", "--check-contents"),
     ]
-    assert unchecked(FLINK, "--check-contents")[5][2] is None, "state in a layout of the job's own stays unread"
+    assert unchecked(FLINK, "--check-contents")[6][2] is None, "state in a layout of the job's own stays unread"
     job = SAMPLES / "tables" / "flink-older-checkpoint"
     assert TABLES in [claim for _, claim, _ in unchecked(job / "checkpoints")]
     assert TABLES not in [claim for _, claim, _ in unchecked(job / "checkpoints", "--sink", job / "table")]
+
+
+def test_state_inside_the_metadata_of_flink_is_named_in_one_row(tmp_path: Path) -> None:
+    """Neither Flink's metadata nor an inlined handle has a checksum: a changed byte of a value stays unseen."""
+    value = b"a value whose bytes nothing covers"
+    subtasks = [fb.subtask(6, n, keyed=fb.key_groups(3, fb.inline(value))) for n in range(2)]
+    checkpoint = tmp_path / ("a" * 32) / "chk-7"
+    checkpoint.mkdir(parents=True)
+    made = fb.metadata(6, [fb.operator(6, subtasks)], checkpoint=7, properties=fb.properties((), "Checkpoint"))
+    whole = made.data
+    for data in (whole, whole.replace(value, value.replace(b"v", b"w"))):
+        (checkpoint / "_metadata").write_bytes(data)
+        about = [row for row in unchecked(tmp_path) if "_metadata" in row[1]]
+        claim = f"the state inside _metadata is intact ({2 * len(value)} bytes without a checksum)"
+        assert about == [("state", claim, None)]
+        assert cklog("recovery-line", tmp_path, "--check-contents", "--fail-on", "unchecked").code == 5
 
 
 def test_a_query_without_a_state_folder_is_not_proved_stateless(tmp_path: Path) -> None:
