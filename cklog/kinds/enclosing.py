@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from cklog.errors import CklogError, OutputError
-from cklog.kinds.opening import holds_run, runs_of
+from cklog.inputs.offers import Format
+from cklog.kinds.opening import PARSERS, holds_run, parser_class, runs_of
 from cklog.local_files import Trouble, is_local, os_name
 from cklog.storage import Root
 
@@ -56,6 +57,31 @@ def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
     except OutputError:  # -o names a file in a folder above PATH, which was read to find the run
         raise
     except CklogError:  # whatever is wrong with PATH is said where it is opened
+        return None
+    return None
+
+
+def with_neighbours(root: Root, source: str = "") -> Root | None:
+    """Find the folder above a run whose parts lie beside PATH, as a file sink beside a Spark checkpoint; None: none.
+
+    `source`: of that format only.
+    """
+    if not is_local(root.path):
+        return None
+    above, name = root.parent()
+    try:
+        runs = [] if root.is_file() else [run for run in runs_of(root, source) if not run.folder]
+        parsers = [parser_class(PARSERS[run.format]) for run in runs]
+        gathers = [parser for parser in parsers if parser.whole_of is not Format.whole_of]
+        if not gathers or above.path == os.sep or not _has_few_entries(above.path):
+            return None
+        path = above.path if _SCHEME.match(root.path) else _shortened(root.path, 1)
+        whole = replace(above, path=path, trouble=Trouble())
+        if any(parser.whole_of(whole, name) == "" for parser in gathers):
+            return whole
+    except OutputError:
+        raise
+    except CklogError:
         return None
     return None
 
