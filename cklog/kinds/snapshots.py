@@ -57,18 +57,18 @@ class SnapshotsKind(Kind):
         plan = self._plan_beside(question, parser, logs)
         draft, works = SnapshotLine(parser).draft(command, plan, question)
         draft = with_positions(draft, parser, plan, question.source_from)
-        draft = _without_order(with_transactions(draft, plan, logs))
+        draft = with_transactions(draft, plan, logs)
         beside = self._beside_logs(draft, kafka, written=plan.written(parser.job_id), logs=logs)
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]
         timed = self._timed(beside, with_counts(works, counted), question)
         if opened is None:
-            return timed
+            return _without_order(timed)
         from cklog.runs.snapshots.beside.sinks import snapshot_line
         from cklog.sink_tables.beside import beside_tables
 
         asked = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
-        return beside_tables(timed, asked, opened)
+        return _without_order(beside_tables(timed, asked, opened))
 
     def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""

@@ -244,6 +244,7 @@ def _headline(line: RecoveryLine) -> str:
         told = [f"{run.run} {run.action}{f' from {run.chosen}' if run.chosen else ''}" for run in line.runs]
         most = worst(run.action for run in line.runs)
         return f"{most} at worst ({ACTION_MEANINGS[most]}): {first_few(told, 4)}."
-    chosen = first_few([run.chosen for run in line.runs if run.chosen], 2)
+    known = [run.chosen for run in line.runs if run.chosen and run.action != "undetermined"]
+    chosen = first_few(known, 2)
     onto = f"; from {chosen}" if chosen else ""
     return f"{line.action}: {ACTION_MEANINGS[line.action]}{onto}."

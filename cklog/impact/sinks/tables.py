@@ -10,7 +10,7 @@ from cklog.impact.sinks.model import GuaranteeEvidence, OutputInterval, ResultFa
 from cklog.model.verdict import Draft
 from cklog.sink_tables.beside import sinks_answered
 from cklog.sink_tables.fitting import fits
-from cklog.sink_tables.model import LOSES, Fate, Outcome, Restart, SinkFit
+from cklog.sink_tables.model import HARMS, LOSES, Fate, Outcome, Restart, SinkFit
 from cklog.sink_tables.naming import OpenedTables
 
 _FATES: dict[Fate, tuple[ResultFate, ResultFate]] = {
@@ -70,7 +70,10 @@ def _output(fit: SinkFit) -> GuaranteeEvidence:
 
 
 def _intervals(fit: SinkFit, unit: str) -> Iterable[OutputInterval]:
+    doubtful = {one.from_ for one in fit.outcomes if one.fate in HARMS and one.from_ == one.to}
     for one in fit.outcomes:
+        if one.fate == "written" and one.from_ in doubtful:  # how many of these the table has already is not known
+            continue
         sure, may = _FATES[one.fate]
         to = one.to if one.to != one.from_ else None  # it is not known how many there are
         yield OutputInterval(
@@ -87,4 +90,6 @@ def _intervals(fit: SinkFit, unit: str) -> Iterable[OutputInterval]:
 
 
 def _why(one: Outcome) -> str:
+    if one.fate == "twice" and one.strength != "sure":
+        return "table-may-have"
     return f"table-{one.fate}" if one.fate in LOSES or one.fate in ("twice", "skipped") else "table-written"

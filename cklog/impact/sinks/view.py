@@ -56,6 +56,7 @@ WHY: Mapping[str, str] = {
     "table-skipped": "the table has it already, and its sink drops it",
     "table-written": "the table takes it from here on",
     "table-twice": "the table has it already, and takes it again",
+    "table-may-have": "the table may have it already, and takes it again",
     "table-skipped-wrongly": "its sink drops the number, and the table does not have these rows",
     "table-missing": "before the line, and not in the table: nobody writes it again",
     "table-fails": "the restore commits it, and its files are gone: the restore fails",
@@ -197,6 +198,8 @@ def _headline(answer: Answer[SinkImpact]) -> str:
     fates = [_fate_words(found.intervals, fate) for fate in _FATES]
     said = "; ".join(text for text in fates if text)
     beside = [_effect_words(not_shown(found, errors), effect) for effect in _EFFECTS]
+    if found.action == "undetermined" and not any(error.effect == "unknown" for error in errors):
+        beside.append(_EFFECTS["unknown"])
     sentences = [f"{text[:1].upper()}{text[1:]}." for text in (said, *beside) if text]
     if found.fails or any(error.effect == "restart-fails" for error in errors):
         lead = "As the files are now, a restart fails"

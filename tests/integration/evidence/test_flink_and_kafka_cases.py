@@ -154,3 +154,34 @@ def test_partitions_that_were_added_are_named_and_exported(run: str) -> None:
     folder = REPORTS / "10-partitions-added"
     made = cklog("replay", folder / run, "--kafka", folder / "kafka", "--format", "spark-offsets").out
     assert made == '{"orders": {"0": 100, "1": 100, "2": -2, "3": -2}}\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("13-hudi-flink-savepoint/ckpt", ("--sink", "13-hudi-flink-savepoint/tbl")),
+        ("29-two-jobs-one-id/ckpt", ()),
+        ("08-pending-manifest-orphan-removed/ckpt", ()),
+    ],
+    ids=["13", "29", "08"],
+)
+def test_where_evidence_is_missing_no_command_says_what_to_start_from(path: str, options: tuple[str, ...]) -> None:
+    given = [str(REPORTS / word) if "/" in word else word for word in options]
+    told = {
+        command: cklog(command, REPORTS / path, *given, "--brief", "-q")
+        for command in ("recovery-line", "impact", "runbook")
+    }
+    assert {ended.code for ended in told.values()} == {5}
+    first = {command: ended.out.partition("\n")[0] for command, ended in told.items()}
+    assert first["recovery-line"].startswith("Evidence is missing.")
+    assert first["impact"].startswith("May be ")
+    assert "because evidence is missing" in first["impact"]
+    assert first["runbook"] == "Undetermined: evidence is missing. 2 steps."
+    assert "flink run" not in "".join(ended.out for ended in told.values())
+
+
+def test_the_impact_has_what_a_database_no_longer_has() -> None:
+    code, found = answer("impact", "reports/38-flink-cdc-binlog-purged/ckpt", "--source-from", "cdc=mysql-bin.003100:4")
+    assert (code, found["result"]["action"]) == (3, "repair-first")
+    assert "position-gone" in ids(found, "error")
+    assert {row["guarantee"] for row in found["result"]["guarantees"]} == {"none"}
