@@ -163,7 +163,8 @@ def decode_offsets(data: bytes) -> BatchOffsets:
     if len(ends) < len(pairs):
         raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
     _require_watermark(head, watermark, lines[0].offset)
-    conf = head.get("conf") if isinstance(head.get("conf"), dict) else {}
+    found = head.get("conf")
+    conf: dict[str, Any] = found if isinstance(found, dict) else {}
     _check_layouts(conf, lines[0].offset)
     return BatchOffsets(
         watermark=watermark,

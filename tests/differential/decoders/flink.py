@@ -7,8 +7,8 @@ import random
 from typing import Any
 
 from cklog.engine.scan import Split
-from cklog.parsers.flink.java import Malformed
-from cklog.parsers.flink.metadata import READER, UnknownVersion, rows
+from cklog.parsers.flink.java import Malformed, UnknownVersion
+from cklog.parsers.flink.metadata import READER, rows
 from cklog.parsers.flink.rows import FIELDS
 from tests.builders import flink as fb
 from tests.builders.flink import Built

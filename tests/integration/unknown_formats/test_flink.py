@@ -165,7 +165,7 @@ QUICK = ("a stream handle", "a materialized handle", "keyed state", "a split of 
 
 
 def _rows() -> list[object]:
-    rows = []
+    rows: list[object] = []
     for field, (first, _) in FIELDS.items():
         top = 127 if first == 18 or field.startswith("the mode") else 255
         for number in sorted({first, *(n for n in LATER if first < n <= top)}):

@@ -64,7 +64,7 @@ def later(data: bytes, version: int) -> bytes:
 
 
 def _rows() -> list[object]:
-    rows = []
+    rows: list[object] = []
     for name, _, newest in texts():
         for version in (newest + 1, *LATER):
             for proof in ("none", "right", "old"):
