@@ -84,7 +84,8 @@ def test_a_head_with_a_flipped_bit_is_found(real: dict[StateStretch, Path], tmp_
             data = bytearray(path.read_bytes())
             data[piece.start + at] ^= 0x40
             (tmp_path / "copy").write_bytes(data)
-            assert check_state(str(tmp_path / "copy"), piece, thorough=False).flaw, (at, piece)
+            found = check_state(str(tmp_path / "copy"), piece, thorough=False)
+            assert found.flaw or (found.unknown and at == 3), (at, piece)  # a later version
 
 
 def test_every_flipped_bit_in_the_numbers_of_a_source_s_head_is_found(
@@ -102,10 +103,11 @@ def test_every_flipped_bit_in_the_numbers_of_a_source_s_head_is_found(
         for bit in range(8):
             flipped = data[: piece.start + at] + bytes([head[at] ^ 1 << bit]) + data[piece.start + at + 1 :]
             (tmp_path / "copy").write_bytes(flipped)
-            if not check_state(str(tmp_path / "copy"), piece, thorough=False).flaw:
+            found = check_state(str(tmp_path / "copy"), piece, thorough=False)
+            if not (found.flaw or found.unknown):
                 missed.add((at, head[at] ^ 1 << bit))
     # other versions that there are, a compressed state, and an older version of the serializer
-    assert missed == {(3, 7), (3, 4), (3, 2), (4, 1), (len(head) - 3, 2), (len(head) - 3, 1)}
+    assert missed == {(3, 4), (3, 2), (4, 1), (len(head) - 3, 2), (len(head) - 3, 1)}
 
 
 def test_a_head_ends_where_the_file_ends(real: dict[StateStretch, Path]) -> None:
