@@ -64,6 +64,7 @@ def let_go(said: dict[str, Any]) -> None:
 
 WRONG = {
     "runbook: another exit code": lambda said: another_exit(said, "runbook", 5),
+    "impact: another action": lambda said: said["impact"][1]["result"].update(action="start-over"),
     "impact: another exit code": lambda said: another_exit(said, "impact", 3),
     "report: another action": another_action,
     "replay: another error": another_error,

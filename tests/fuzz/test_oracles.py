@@ -82,6 +82,7 @@ WRONG: dict[str, tuple[str, int, dict[str, Any]]] = {
     "0 doubled": ("sentence", 3, answered("repair-first", finding("data-duplicated"), doubled=0)),
     "an error that no run has": ("action", 3, answered("repair-first", finding("data-lost"), blocked_by=[])),
     "a run with an error of no answer": ("action", 0, answered("restart", blocked_by=["corrupt-file x"])),
+    "impact next to an error": ("action", 3, answered("restart", finding("data-lost"), command="impact-sinks")),
     "a runbook": ("action", 3, answered("restart", finding("data-lost"), command="runbook")),
 }
 

@@ -8,7 +8,7 @@ flight never reaches the sinks below it. An operator with an output queue finds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine, ReplayRange
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
-from cklog.model.verdict import LOSSES, Draft
+from cklog.model.verdict import LOSSES, NOT_JUDGED, Draft
 from cklog.runs.records.evidence import Planned
 from cklog.runs.records.plan import plan_line
 from cklog.runs.records.reading import RecordReader
@@ -66,7 +66,7 @@ def _impact(
     """The answer that rests on a line, with how far the crashed run is known to have come."""
     received, damage = _received(reader, question.as_of)
     reached = Reached(_highest(reached.received, received), reached.read)
-    findings = [*line.findings, *damage]
+    findings = [*line.findings, *_of_results(damage, line.findings)]
     whole = not any(f.id in LOSSES for f in findings)
     logged = _logged(reader)
     result = impact_of(line.result, reached, reader.tables.manifest, logged, logs, whole)
@@ -78,6 +78,14 @@ def _impact(
         unrecoverable=line.unrecoverable,
         indeterminate=line.indeterminate,
     )
+
+
+def _of_results(damage: Iterable[Finding], told: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield damage to raw events that the line does not need: it hides results, and does nothing to the restart."""
+    known = {(f.id, f.subject, f.message) for f in told}
+    for finding in damage:
+        if (finding.id, finding.subject, finding.message) not in known:
+            yield finding if finding.id in NOT_JUDGED else replace(finding, effect="none")
 
 
 def _logged(reader: RecordReader) -> Set[str]:

@@ -48,9 +48,12 @@ def disagreements(answers: Mapping[str, Said]) -> Iterator[str]:
 def _impact(impact: Said, code: int, found: dict[str, Any]) -> Iterator[str]:
     """It has no more to say for a restart than the line, and may lack evidence that no line needs."""
     ended, answer = impact.ended.code, impact.answer
+    action = (answer["result"] or {}).get("action") if answer is not None else None
+    if action not in (None, found["result"]["action"]):
+        yield f"disagreement: impact says {action}, recovery-line {found['result']['action']}"
+    more = answer is not None and _errors(answer) - _errors(found)
     if ended in (code, 66):
         return
-    more = answer is not None and _errors(answer) - _errors(found)
     if ended not in _WEIGHT or _WEIGHT.index(ended) < _WEIGHT.index(code) or not more:
         yield f"disagreement: impact ends with {ended}, recovery-line with {code}"
 

@@ -67,7 +67,7 @@ def contradictions(code: int, answer: Answer) -> Iterator[str]:
         yield from _action(code, result, _errors(findings))
         yield from _sentences(result, findings)
     if command == "impact-sinks" and result:
-        yield from _impact(code, findings)
+        yield from _asked(code, result["action"], _errors(findings))
 
 
 def _errors(findings: Sequence[Finding]) -> list[Finding]:
@@ -101,12 +101,7 @@ def _severities(result: Answer, findings: Sequence[Finding]) -> Iterator[str]:
 
 def _action(code: int, result: Answer, errors: Sequence[Finding]) -> Iterator[str]:
     """The action of all runs, and of each, next to the errors about them."""
-    action = result["action"]
-    for one in errors:
-        if ORDER.index(action) < ORDER.index(ASKS[one["effect"]]):
-            yield f"action: {action} next to {one['id']} with the effect {one['effect']}"
-    if (action == "undetermined") != (code == 5):
-        yield f"exit: {code} with the action {action}"
+    yield from _asked(code, result["action"], errors)
     runs = [run for run in result["runs"] if isinstance(run, Mapping)]
     effects: dict[str, set[str]] = {}
     for one in errors:
@@ -133,6 +128,15 @@ def _action(code: int, result: Answer, errors: Sequence[Finding]) -> Iterator[st
                 yield f"sentence: {member} of {run['run']} is 0 next to the effect {effect}"
 
 
+def _asked(code: int, action: str, errors: Sequence[Finding]) -> Iterator[str]:
+    """The action of an answer, next to all its errors and the exit code."""
+    for one in errors:
+        if ORDER.index(action) < ORDER.index(ASKS[one["effect"]]):
+            yield f"action: {action} next to {one['id']} with the effect {one['effect']}"
+    if (action == "undetermined") != (code == 5):
+        yield f"exit: {code} with the action {action}"
+
+
 def _row_of_scan(row: Answer) -> Iterator[str]:
     if row["error_id"] is not None:
         if row["action"] != "undetermined":
@@ -151,11 +155,6 @@ def _sentences(result: Answer, findings: Sequence[Finding]) -> Iterator[str]:
     for text in told:
         if harms and text and _HARMLESS.search(text):
             yield f"sentence: {text!r} next to the effects {', '.join(sorted(harms))}"
-
-
-def _impact(code: int, findings: Sequence[Finding]) -> Iterator[str]:
-    if any(one["effect"] == "unknown" for one in _errors(findings)) and code != 5:
-        yield f"exit: {code} of impact, whose line has an error of which it is not known what it does"
 
 
 _ERROR = re.compile(r"^error \[([a-z-]+)\]", re.MULTILINE)
