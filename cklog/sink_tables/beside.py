@@ -87,7 +87,7 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
         findings = [replace(f, effect=effect_of_error(f.severity, "older-line")) for f in findings]
     runs = tuple(_acted(run, told) if run is mine else run for run in line.runs)
     details = {**line.details, "sinks": held, "sink_line": told}
-    if agrees is False:
+    if not agrees:
         by_state = f" By state alone: {details['headline']}" if "headline" in details else ""
         details |= {"headline": f"{_headline(told)}{by_state}", "restore": []}
     return replace(
@@ -113,6 +113,8 @@ def sinks_answered(held: Sequence[SinkFit]) -> set[str]:
 
 
 def _headline(told: SinkLine) -> str:
+    if told.agrees is None:
+        return f"Whether the tables agree with {told.by_state} is not known."
     if told.fits is not None:
         return f"The tables contradict {told.by_state}; the newest line that they agree with is {told.fits}."
     first = ", ".join(f"{one.sink} to {one.to.commit}" for one in told.rollbacks)

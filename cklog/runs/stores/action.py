@@ -62,7 +62,7 @@ def run_action(
         read_again=sum(r.records or 0 for r in mine),
         read_again_bytes=sum(r.bytes or 0 for r in mine),
         reads_more=any(r.records is None for r in mine),
-        lost=None if lost or unsure or sound is None else 0,
+        lost=None if lost or unsure or unchecked or sound is None else 0,
         unchecked=tuple(unchecked),
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.integration.evidence.cases import CASES
+from tests.integration.evidence.cases import CASES, kept
 from tests.oracles.answers.contradictions import contradictions
 from tests.program import cklog
 
@@ -30,6 +31,54 @@ FOLDERS = [
 ]
 
 
+CODES = {
+    "restart": {0, 3, 4},
+    "restart-older": {0, 3, 4},
+    "repair-first": {3, 4},
+    "salvage-first": {3, 4},
+    "start-over": {0, 3, 4},
+    "undetermined": {4, 5},
+}
+"""The exit codes that go with an action: 3 also where an error does nothing to the restart, 4 where it is not the line
+that was asked for, or the initial state."""
+
+ORDER = re.compile(r"(Restore|The line is|Restart) ")
+
+
+def tells_one_story(found: dict[str, Any], folder: Path) -> None:
+    """Hold the headline and the verdict to the action: what is not known is no order."""
+    action, headline = found["result"]["action"], found["result"]["details"].get("headline") or ""
+    code = {"ok": 0, "unrecoverable": 4, "indeterminate": 5}.get(found["verdict"])
+    if code is None:
+        asks = action in ("repair-first", "salvage-first")
+        code = 3 if asks or any(f["severity"] == "error" for f in found["findings"]) else 0
+    assert code in CODES[action], (folder, action, code)
+    if action == "undetermined":
+        assert not ORDER.match(headline) or found["verdict"] == "unrecoverable", (folder, headline)
+
+
+TABLES = [
+    ("13-hudi-flink-savepoint/ckpt", "13-hudi-flink-savepoint/tbl"),
+    ("14-delta-sink-corrupt-checkpoint/ck", "14-delta-sink-corrupt-checkpoint/sink"),
+    ("04-delta-source-cleaned/ck", "04-delta-source-cleaned/src"),
+    ("04-delta-source-cleaned/ck-recreated", "04-delta-source-cleaned/src"),
+    ("35-new-checkpoint-same-appid/ck", "35-new-checkpoint-same-appid/sink"),
+]
+
+
+@kept
+@pytest.mark.parametrize(("run", "table"), TABLES)
+def test_a_line_beside_its_tables_tells_one_story(run: str, table: str) -> None:
+    place = CASES / "reports" / run
+    ended = cklog("recovery-line", place, "--sink", CASES / "reports" / table, "--json")
+    found = json.loads(ended.out)
+    tells_one_story(found, place)
+    assert (ended.code == 0) == (found["result"]["action"] == "restart")
+    if found["result"]["action"] == "undetermined":
+        assert found["result"]["details"]["headline"].startswith("Whether the tables agree with ")
+        assert found["result"]["details"].get("restore", []) == []
+
+
 @pytest.mark.parametrize("start", range(0, len(FOLDERS), 25))
 def test_what_a_finding_says_of_the_restart_is_what_the_action_says(start: int) -> None:
     answered = 0
@@ -42,4 +91,5 @@ def test_what_a_finding_says_of_the_restart_is_what_the_action_says(start: int) 
             continue
         answered += 1
         assert list(contradictions(ended.code, found)) == [], folder
+        tells_one_story(found, folder)
     assert answered or start
