@@ -11,8 +11,8 @@
 * `proof`: a given line proved
 * `state`: what snapshots hold: offsets, transactions, data in flight
 * `waiting`: what snapshots have for sinks that is not committed yet, and whether it is there
-* `pending`: the same as rows, sentences and findings
-* `beside`: a line against the logs of Kafka, of databases, and the tables of sinks
+* `moved`: folders that are not where they were written, and how they are put back together
+* `beside`: a line against what is outside of its snapshots: files and tables of sinks, logs of Kafka, of databases
 * `findings`: what is wrong, in sentences
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints

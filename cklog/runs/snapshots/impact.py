@@ -222,8 +222,17 @@ def _not_there(sink: str, waiting: Iterable[Waiting]) -> list[GuaranteeEvidence]
 
 def _unread(sink: str) -> OutputInterval:
     """Return the results that a sink has pending in state that is not read."""
-    none = dict.fromkeys(("from_", "to", "most", "count"))
-    return OutputInterval(sink=sink, readers="", fate="may-be-missing", of=PENDING, why="pending-unread", **none)
+    return OutputInterval(
+        sink=sink,
+        readers="",
+        fate="may-be-missing",
+        of=PENDING,
+        from_=None,
+        to=None,
+        most=None,
+        count=None,
+        why="pending-unread",
+    )
 
 
 def _not_read(sink: str, unread: Collection[str]) -> list[GuaranteeEvidence]:

@@ -18,9 +18,9 @@ from cklog.model.inspection import Inspection
 from cklog.model.question import InspectQuestion, Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.snapshots.beside.pending import PendingRow, pending_in
 from cklog.runs.snapshots.findings import NeededFolder, name_of
 from cklog.runs.snapshots.heads import rows_of
-from cklog.runs.snapshots.pending import PendingRow, pending_in
 from cklog.runs.snapshots.plan import plan_snapshots
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey
 

@@ -24,10 +24,10 @@ from cklog.model.question import Question
 from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import Draft
 from cklog.model.wording import first_few, many, none_of
+from cklog.runs.snapshots.beside.pending import with_pending
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
 from cklog.runs.snapshots.heads import inlined_bytes
 from cklog.runs.snapshots.lineage import Candidates, has_lost_metadata
-from cklog.runs.snapshots.pending import with_pending
 from cklog.runs.snapshots.plan import (
     SnapshotPlan,
     is_unsure,

@@ -11,7 +11,6 @@ from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Effect, Finding
 from cklog.model.question import Question
 from cklog.model.wording import first_few
-from cklog.runs.snapshots.beside.moved import moved_findings
 from cklog.runs.snapshots.findings import (
     NeededFolder,
     dependencies,
@@ -23,6 +22,7 @@ from cklog.runs.snapshots.findings import (
     snapshot_findings,
 )
 from cklog.runs.snapshots.lineage import Candidates, candidates, has_lost_metadata, owners_of
+from cklog.runs.snapshots.moved import moved_findings
 from cklog.runs.snapshots.order import survey
 from cklog.runs.snapshots.verdicts import NOT_READ, VERDICTS, JudgedSnapshot, Survey
 

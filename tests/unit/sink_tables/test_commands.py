@@ -112,11 +112,19 @@ def test_a_line_is_refuted_by_a_table(tmp_path: Path) -> None:
 
 
 def test_impact_counts_rows_of_tables_among_results() -> None:
-    ended = cklog("impact", SPARK, "--sink", "words=/lake/delta-4", "--json")
-    result = json.loads(ended.out)["result"]
+    lost = ("impact", SPARK, "--sink", "words=/lake/delta-4", "--at", "query/0=5")
+    result = json.loads(cklog(*lost, "--json").out)["result"]
     assert {"missing", "once"} <= {row["fate"] for row in result["intervals"] if row["sink"] == "words"}
     assert "words" in {row["sink"] for row in result["guarantees"]}
-    assert 'batches from 6 on of "words"' in cklog("impact", SPARK, "--sink", "words=/lake/delta-4").out
+    assert 'batches from 6 on of "words"' in cklog(*lost).out
+
+
+def test_impact_is_that_of_the_line_with_which_the_tables_agree() -> None:
+    ended = cklog("impact", SPARK, "--sink", "words=/lake/delta-4", "--json")
+    result = json.loads(ended.out)["result"]
+    assert (ended.code, result["action"]) == (3, "restart-older")
+    assert [row["checkpoint"] for row in result["line"]] == [4]
+    assert {row["fate"] for row in result["intervals"] if row["sink"] == "words"} == {"once"}
 
 
 def test_the_report_leads_with_what_the_tables_say() -> None:

@@ -3,6 +3,6 @@
 * `transactions`: how Kafka transactions ended that a restore commits
 * `positions`: whether databases still have what CDC sources resume at
 * `shown`: files of a file sink that a later checkpoint has committed
-* `moved`: folders that are not where they were written, and how they are put back together
+* `pending`: what snapshots have for sinks as rows, sentences and findings
 * `sinks`: the line as the tables that the job writes see it
 """
