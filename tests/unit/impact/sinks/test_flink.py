@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from cklog.parsers.flink.derived import operator_id
 from tests.builders import flink as fb
-from tests.builders.kafka_broker import job_logs
+from tests.builders.kafka import ABORT, COMMIT, TRANSACTIONAL, Row, batch
+from tests.builders.kafka_broker import TopicLog, job_logs
 from tests.program import cklog
 from tests.reading.impact import fates, impact, kept
 
@@ -118,6 +120,28 @@ def test_logs_that_are_not_there(tmp_path: Path) -> None:
     assert cklog("impact", tmp_path / "job", "--kafka", folder, "--group", "other").code == 66
     assert cklog("impact", tmp_path / "job", "--kafka", folder, "--channel", "in-0=no-9").code == 66
     assert cklog("impact", tmp_path / "job", "--group", "job").code == 2
+
+
+def test_the_impact_is_that_of_a_checkpoint_without_aborted_transactions(tmp_path: Path) -> None:
+    """As the line: 8 is passed over, because Kafka has aborted what it has pending; nothing of that is visible."""
+    for number, offset in ((7, 0), (8, 1)):
+        flink(tmp_path / "ck", number, offset, [f"out-0-{number}"])
+    read, written = TopicLog(), TopicLog()
+    read.add(batch(0, [Row(b"a"), Row(b"b")]), [0, 1], 2, "data")
+    for offset, producer, end in ((0, 77, COMMIT), (2, 78, ABORT)):
+        made = batch(offset, [Row(b"v")], flags=TRANSACTIONAL, producer=producer, epoch=0)
+        written.add(made, [offset], offset + 1, "open", producer)
+        written.end_transaction(producer, end)
+    read.write(tmp_path / "kafka" / "in-0")
+    written.write(tmp_path / "kafka" / "out-0")
+    line = json.loads(cklog("recovery-line", tmp_path / "ck", "--kafka", tmp_path / "kafka", "--json").out)
+    found = impact(tmp_path / "ck", "--kafka", str(tmp_path / "kafka"), exit=3)
+    assert (line["result"]["action"], line["result"]["line"][0]["checkpoint"]) == ("restart-older", 7)
+    assert (found["action"], found["line"][0]["checkpoint"]) == ("restart-older", 7)
+    assert {(row["transaction"], row["fate"]) for row in found["transactions"]} == {
+        ("out-0-7", "done"),
+        ("out-0-8", "aborted"),
+    }
 
 
 COMMITTABLE = fb.committable("out-7", 7, 3)
