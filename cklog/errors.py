@@ -80,6 +80,12 @@ class Unreadable(CklogError):
     exit_code = 5
 
 
+class UnknownInput(Unreadable):
+    """What an answer rests on is of a version that cklog does not know: nothing says that it is damaged."""
+
+    id = "unknown-version"
+
+
 class NotFinished(CklogError):
     """One of many runs took longer than it may: nothing is known of it."""
 

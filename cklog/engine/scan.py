@@ -32,6 +32,7 @@ from cklog.errors import first_line
 from cklog.local_files import is_local, os_name, reason, without_file_scheme
 from cklog.progress import Stage, Unit, portion, stage
 from cklog.storage import Root, Tree
+from cklog.unknown_formats import why_unknown
 
 R = TypeVar("R")
 
@@ -150,13 +151,16 @@ class Damage:
 
 
 def damage_of(path: str, error: Exception, lead: str = "cannot be read on: ") -> Damage:
-    """Return what an error says of a file: unread where the operating system refused to read it, else damaged.
+    """Return what an error says of a file: unread where the operating system refused to read it, of an unknown format,
+    or else damaged.
 
     >>> damage_of("a", OSError(5, "Input/output error")).id, damage_of("a", OSError("corrupt snappy data")).id
     ('unreadable-file', 'corrupt-file')
     """
     if isinstance(error, OSError) and error.errno is not None:
         return Damage(path, "unreadable-file", None, reason(error))
+    if (unknown := why_unknown(error)) is not None:
+        return Damage(path, unknown.id, None, first_line(unknown))
     return Damage(path, "corrupt-file", None, f"{lead}{first_line(error)}")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Container
 
+from cklog.unknown_formats import is_one_bit_apart
+
 _TAG = "event"
 """The member that all records of `events/` and `system/` have, and none of another table."""
 
@@ -19,8 +21,8 @@ def damaged_name(names: Collection[str], known: Collection[str]) -> str:
     if not strange or not known:
         return ""
     absent = sorted(name for name in known if name not in names)
-    pairs = ((name, other) for name in strange for other in absent if len(name) == len(other))
-    found = next(((name, other) for name, other in pairs if _one_bit_apart(name, other)), None)
+    pairs = ((name, other) for name in strange for other in absent)
+    found = next(((name, other) for name, other in pairs if is_one_bit_apart(name, other)), None)
     return f"no member {found[1]}, but {found[0]}, one bit away from it" if found else ""
 
 
@@ -74,11 +76,6 @@ def _distance(name: str, other: str) -> int:
             row.append(cost)
         before, last = last, row
     return last[-1]
-
-
-def _one_bit_apart(name: str, other: str) -> bool:
-    differing = [ord(one) ^ ord(two) for one, two in zip(name, other, strict=True) if one != two]
-    return len(differing) == 1 and differing[0].bit_count() == 1
 
 
 def misplaced(names: Container[str], known: Collection[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, cast
 
-from cklog.errors import CorruptInput
+from cklog.errors import CklogError, CorruptInput, UnknownInput, Unreadable
 from cklog.model.about import findings_by_run
 from cklog.model.actions import Acted, RunAction, action_with, worst
 from cklog.model.findings import Effect, Finding, InputUsed
@@ -124,6 +124,23 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
 def is_bound(findings: Iterable[Finding]) -> bool:
     """Return whether an answer with these findings is only a bound: it may rest on a file that was not judged."""
     return any(f.id == UNREAD or (f.id == UNKNOWN_VERSION and f.severity == "error") for f in findings)
+
+
+def error_without_records(what: str, known: Sequence[Finding], copy: str) -> CklogError:
+    """Return the error for an input of which nothing could be read: not understood, refused, or damaged.
+
+    `what` is what cannot be read, `copy` what a person looks for where it is damaged.
+    """
+    ways: tuple[tuple[str, type[CklogError], str], ...] = (
+        (UNKNOWN_VERSION, UnknownInput, "use a newer cklog"),
+        (UNREAD, Unreadable, "ask again as a user who may read it, or on a whole copy"),
+    )
+    for id, kind, hint in ways:
+        first = next((f for f in known if f.id == id), None)
+        if first is not None:
+            return kind(f"{what}: {first.message}", hint)
+    first = next((f for f in known if f.severity == "error"), next(iter(known), None))
+    return CorruptInput(f"{what}: {first.message}" if first else what, copy)
 
 
 def refuse_damage(findings: Sequence[Finding]) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.engine.scan import Damage
-from cklog.errors import CklogError, CorruptInput, Unreadable
+from cklog.errors import CklogError
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import error_without_records
 from cklog.model.wording import agreeing, many
 from cklog.queues.holes import QueueHole
 from cklog.queues.judge import QueueJudgement, lost_results
@@ -56,12 +56,9 @@ def over_time_findings(subtask: Subtask, timeline: Timeline) -> tuple[Finding, .
 
 
 def no_record_of(subtask: Subtask, damage: Sequence[Damage]) -> CklogError:
-    """Return the error that no record of a queue can be read: damaged, or refused by the operating system."""
-    why = f": {damage[0].path}: {damage[0].detail}" if damage else ""
-    message = f"no record of the output queue of {subtask} can be read{why}"
-    if any(item.id == UNREAD for item in damage):
-        return Unreadable(message, "ask again as a user who may read it, or on a whole copy")
-    return CorruptInput(message, "look for another copy of outputs/")
+    """Return the error that no record of a queue can be read: damaged, refused to be read, or not understood."""
+    what = f"no record of the output queue of {subtask} can be read"
+    return error_without_records(what, damage_findings(damage), "look for another copy of outputs/")
 
 
 def targets_of(found: ExtentOverTime) -> str:

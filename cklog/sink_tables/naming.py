@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 
-from cklog.errors import CorruptInput, Unreadable, UsageError
+from cklog.errors import CorruptInput, UnknownInput, Unreadable, UsageError
 from cklog.inputs.sink_tables import SinkTable
 from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
@@ -104,7 +104,8 @@ def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
         except (CorruptInput, Unreadable) as error:
             unread.append(one)
             what = f"{one.name}: {error.message}; what this table has taken is not known"
-            findings.append(Finding("sink-unread", "error", one.name, what, (Where(one.uri),), effect="unknown"))
+            id = error.id if isinstance(error, UnknownInput) else "sink-unread"
+            findings.append(Finding(id, "error", one.name, what, (Where(one.uri),), effect="unknown"))
     findings += [finding for one in tables for finding in one.table.findings]
     inputs: Iterable[InputUsed] = (used for one in tables for used in one.table.inputs)
     return OpenedTables(tuple(tables), tuple(unread), tuple(findings), tuple(inputs))

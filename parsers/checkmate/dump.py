@@ -29,6 +29,7 @@ from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import NotFound, UsageError
 from cklog.model.schemas import MESSAGES
 from cklog.model.values import is_integer
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.checkmate.names import (
     ROUND_BELOW,
     Deployment,
@@ -228,6 +229,8 @@ def _number_units(snapshots: Sequence[Snapshot], missing: Iterable[Missing]) -> 
 READER = "cklog.parsers.checkmate.dump:read"
 
 TAG = b"\x00\x02"
+_READ_OR_NONE = (0, 2)
+"""Of tags up to 255: cloudpickle, which zeros look like as well, and pickle. 1 is msgpack, later ones are not known."""
 _KEYS = frozenset({"__MSG__"})
 _COUNTER = re.compile(rb"__REC_CYC__(?:\x94|q.|r.{4})?(K.|M..|J.{4})", re.DOTALL)
 """Where a record's recovery counter most likely stands: enough to know that a log holds one counter only."""
@@ -306,8 +309,9 @@ def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
             found = _decode_record(path, rest, done, at)
             if found is None:
                 break
-            if isinstance(found, str):
-                yield Damage(path, "corrupt-file", at + done, f"{found}; what follows has no numbers and is left out")
+            if isinstance(found, _NoRecord):
+                why = f"{found.why}; what follows has no numbers and is left out"
+                yield Damage(path, found.id, at + done, why)
                 return
             yield found
             done += found.bytes
@@ -318,27 +322,37 @@ def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
         yield Damage(path, "torn-tail", at, f"the last record is cut short ({len(rest)} bytes)")
 
 
-def _decode_record(path: str, data: bytes, start: int, at: int) -> LoggedMessage | str | None:
+class _NoRecord(NamedTuple):
+    """Why bytes are no record, and the id of the damage."""
+
+    why: str
+    id: str = Refused.id
+
+
+def _decode_record(path: str, data: bytes, start: int, at: int) -> LoggedMessage | _NoRecord | None:
     """Decode the record at byte `start` of `data`, which begins at byte `at` of the file.
 
     Returns why it is no record, or None if it is cut short.
     """
     tag = data[start : start + 2]
     if tag != TAG:
-        return None if len(tag) < 2 and TAG.startswith(tag) else f"the tag is {tag.hex()}, not {TAG.hex()}"
+        unknown = len(tag) == 2 and tag[0] == 0 and tag[1] not in _READ_OR_NONE
+        why = f"the tag is {tag.hex()}, not {TAG.hex()}"
+        id = UNKNOWN_VERSION if unknown else Refused.id
+        return None if len(tag) < 2 and TAG.startswith(tag) else _NoRecord(why, id)
     try:
         with reading(path, at + start):
             value, end = load_from(data, start + 2, _KEYS)
     except CutShort:
         return None
     except Refused as refused:
-        return f"byte {at + refused.offset}: {refused.why}"
+        return _NoRecord(f"byte {at + refused.offset}: {refused.why}", refused.id)
     message = value.get("__MSG__") if isinstance(value, dict) else None
     if not isinstance(message, dict):
-        return "a record without a message"
+        return _NoRecord("a record without a message")
     counter, time = message.get("__REC_CYC__", 0), message.get("__TIMESTAMP__")
     if not is_count(counter):
-        return "a recovery counter that is no count"
+        return _NoRecord("a recovery counter that is no count")
     timed = time if is_count(time) and time >= ROUND_BELOW else None
     return LoggedMessage(at + start, end - start, timed, counter)
 

@@ -211,7 +211,7 @@ class _SnapshotReading:
                 row = self._read_checkpoint(number, snapshot)
             except Refused as refused:
                 lost = True
-                yield Damage(snapshot.path, "corrupt-file", refused.offset, refused.why)
+                yield Damage(snapshot.path, refused.id, refused.offset, refused.why)
                 continue
             except (_Unusable, OSError, *ARROW_ERRORS) as error:
                 lost = True

@@ -4,6 +4,7 @@ one is its own business.
 - `avro`: Avro's files of records, by the schema that each carries
 - `decompression`, `streams`, `zip_archives`: everything that is decompressed: blocks of a known size, streams, and zip
   archives; a test forbids other decompressors elsewhere
+- `stream_heads`: methods and versions of streams that are not known
 - `hadoop_crc`: the `.NAME.crc` side files that Hadoop's local file system writes beside its files
 - `sst`, `sst_blocks`, `record_log`, `block_checksums`: tables of RocksDB, blocks of entries in them, its log format,
   and the checksums of both

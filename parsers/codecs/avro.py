@@ -20,11 +20,14 @@ from typing import Any
 from cklog.budgets import budgets, inflated_of, over
 from cklog.parsers.codecs.decompression import DecompressionError, ExcessOutput, inflate
 from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
+from cklog.unknown_formats import UnknownFormat, require_known, require_known_name
 
-_MAGIC = b"Obj\x01"
+_MAGIC, _VERSION = b"Obj", 1
+_CODECS = ("null", "deflate")
 _SYNC_BYTES = 16
 _NESTED = 64
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_COMPLEX = ("record", "error", "enum", "fixed", "array", "map")
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 
@@ -37,21 +40,26 @@ def records_of(data: bytes) -> Iterator[Any]:
 
     Raises
     ------
-    NotAvro : it is damaged, or compressed by a codec that is not read here
+    NotAvro : it is damaged
+    UnknownFormat : it is of a later version, compressed by a codec that is not read here, or has types of another Avro
     OverBudget : it holds more values than there may be
     """
-    if not data.startswith(_MAGIC):
+    if not data.startswith(_MAGIC) or not data[3:4]:
         raise NotAvro("it does not begin as Avro files do")
-    head = _Decoder(data, len(_MAGIC), {})
+    require_known("Avro: version of the file", data[3], _VERSION)
+    if data[3] != _VERSION:
+        raise NotAvro("it does not begin as Avro files do")
+    head = _Decoder(data, len(_MAGIC) + 1, {})
     meta = head.value({"type": "map", "values": "bytes"}, 0)
     sync, at = head.take(_SYNC_BYTES), head.at
-    codec = meta.get("avro.codec", b"null")
-    if codec not in (b"null", b"deflate"):
-        raise NotAvro(f"its codec is {codec[:20]!r}, and only deflate is read")
+    codec = meta.get("avro.codec", b"null").decode(errors="replace")
+    require_known_name("Avro: codec", codec, _CODECS)
+    if codec not in _CODECS:
+        raise NotAvro(f"its codec is {codec[:20]!r}, one bit away from a known one")
     try:
         names: dict[str, Any] = {}
         schema = _resolved(json.loads(meta.get("avro.schema", b"").decode("utf-8")), "", names, 0)
-    except NotAvro:
+    except (NotAvro, UnknownFormat):
         raise
     except (ValueError, RecursionError):
         raise NotAvro("its schema is no JSON") from None
@@ -62,7 +70,7 @@ def records_of(data: bytes) -> Iterator[Any]:
         block = head.take(size)
         if head.take(_SYNC_BYTES) != sync:
             raise NotAvro(f"the block at byte {at} does not end as it should")
-        plain = _inflated(block, room, len(data)) if codec == b"deflate" else block
+        plain = _inflated(block, room, len(data)) if codec == "deflate" else block
         room -= len(plain)
         decoder = _Decoder(plain, 0, names, left)
         for _ in range(count):
@@ -137,6 +145,7 @@ def _full_name_of(name: str, space: str, names: dict[str, Any]) -> str:
     for full in (f"{space}.{name}" if space and "." not in name else name, name):
         if full in names:
             return full
+    require_known_name("Avro: type", name, [*sorted(_PRIMITIVES), *_COMPLEX, *sorted(names)])
     raise NotAvro(f"its schema names a type that is not in it: {name[:40]!r}")
 
 

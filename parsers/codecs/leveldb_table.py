@@ -17,8 +17,14 @@ from cklog.budgets import budgets, over
 from cklog.parsers.codecs.block_checksums import decompress_block, masked_crc32c
 from cklog.parsers.codecs.sst import Read
 from cklog.parsers.codecs.sst_blocks import Handle, SstFlaw, decode_handle, decode_varint
+from cklog.unknown_formats import UnknownFormat, require_known
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
+_OTHER_MAGICS = tuple(
+    bytes.fromhex(magic) for magic in ("f7cff485b741e288", "6495bf6396224282", "b8138f7aeb18344f", "7378f1c5d0896792")
+)
+"""RocksDB's tables: by blocks, plain (two versions) and cuckoo."""
+
 _FOOTER_BYTES, _TRAILER_BYTES, _LENGTH_BYTES = 48, 5, 10
 _SNAPPY = 1
 
@@ -41,8 +47,11 @@ def claims_of(read: Read, size: int, most: int) -> TableClaims:
     ------
     SstFlaw : a block would not be in the file, or the index is not laid out as LevelDB does it
     OverBudget : the index is larger than any
+    UnknownFormat : it is a table of RocksDB, or a block is compressed by what is not known
     """
     footer = read(size - _FOOTER_BYTES, _FOOTER_BYTES) if size >= _FOOTER_BYTES else b""
+    if footer[-8:] in _OTHER_MAGICS:
+        raise UnknownFormat("it ends as a table of RocksDB")
     if footer[-8:] != _MAGIC:
         return TableClaims(0, True)  # LevelDB says so, and reads nothing of it
     _, end = decode_handle(footer, 0, 0)
@@ -51,6 +60,7 @@ def claims_of(read: Read, size: int, most: int) -> TableClaims:
         raise over(f"its index of {index.size} bytes", budgets().block)
     body = read(index.at, index.size + _TRAILER_BYTES)
     sound = _holds(body)
+    _require_known_compression(body)
     plain = body[: index.size]
     try:
         if body[index.size] == _SNAPPY:
@@ -62,6 +72,8 @@ def claims_of(read: Read, size: int, most: int) -> TableClaims:
                 sound = False
             else:
                 largest = max(largest, claim)
+    except UnknownFormat:
+        raise
     except (SstFlaw, ValueError):
         if sound:
             raise
@@ -75,9 +87,24 @@ def _holds(block: bytes) -> bool:
     return bool(masked_crc32c(block[:-4]) == stored)
 
 
+def _require_known_compression(block: bytes) -> None:
+    """Raise `UnknownFormat` where a block, given with what is behind it, is compressed by what is not known.
+
+    Its checksum has to hold, at least with a compression that is known: else something else is wrong.
+    """
+    plain, kind, stored = block[:-_TRAILER_BYTES], block[-_TRAILER_BYTES], block[-4:]
+    if kind > _SNAPPY and any(
+        masked_crc32c(plain + bytes([one])).to_bytes(4, "little") == stored for one in (kind, 0, _SNAPPY)
+    ):
+        require_known("LevelDB: compression of a block", kind, _SNAPPY)
+
+
 def _plain_bytes(read: Read, handle: Handle) -> int:
     """Return how many bytes a block becomes, by its length and, where Snappy made it small, by what that says."""
-    if read(handle.at + handle.size, 1) != bytes([_SNAPPY]):
+    compression = read(handle.at + handle.size, 1)
+    if compression > bytes([_SNAPPY]):
+        _require_known_compression(read(handle.at, handle.size + _TRAILER_BYTES))
+    if compression != bytes([_SNAPPY]):
         return handle.size
     head = read(handle.at, min(handle.size, _LENGTH_BYTES))
     try:

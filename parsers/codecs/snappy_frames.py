@@ -8,13 +8,15 @@ Nothing in a stream proves its bytes: a cut inside a block shows, one between bl
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.decompression import DecompressionError, decompress, snappy_size
+from cklog.unknown_formats import require_known
 
 MAGIC = b"\x82SNAPPY\0"
-_HEADER_BYTES = 16  # with two version numbers that no reader looks at
+_HEADER, _NEWEST = struct.Struct(">8sii"), 1
 _MOST_PER_BYTE = 22
 """A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
 
@@ -38,8 +40,10 @@ def unframed(stream: ByteStream, limit: int) -> Iterator[bytes]:
     ------
     BadSnappy : the stream is cut short, or no such stream
     SnappyOverLimit : a block holds more
+    UnknownFormat : it is of a later version
     """
-    stream.take(_HEADER_BYTES)
+    _, version, compatible = _HEADER.unpack(stream.take(_HEADER.size).ljust(_HEADER.size, b"\0"))
+    require_known("snappy: version of the stream", max(version, compatible), _NEWEST)
     while head := stream.take(4):
         at, size = stream.at - len(head), int.from_bytes(head, "big")
         taken = min(size, _packed_bytes(limit))

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from cklog.arrays.buffers import unfilled
 from cklog.parsers.codecs.decompression import why_zlib_refuses
+from cklog.parsers.codecs.stream_heads import HEAD_BYTES, require_known_head
+from cklog.parsers.codecs.zstd_frames import require_known_frames
 
 _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
@@ -33,9 +35,9 @@ ZERO_TAIL = "zeros at the end"
 def open_stream(file: Any, codec: str) -> Stream:
     """Open a compressed file (gzip, lz4, zstd) to read what it holds.
 
-    Reading raises OSError where the stream is incomplete or damaged.
+    Reading raises OSError where the stream is incomplete or damaged, `UnknownFormat` where it is of another version.
     """
-    return Stream(pa.CompressedInputStream(file, codec))
+    return Stream(file, codec)
 
 
 class Stream:
@@ -44,8 +46,9 @@ class Stream:
     Arrow's `read` allocates as many bytes as it may return, and never frees them where the stream turns out damaged.
     """
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, file: Any, codec: str) -> None:
+        self._file, self._codec = file, codec
+        self._stream = pa.CompressedInputStream(file, codec)
         self._buffer = unfilled(0, np.uint8)
 
     def __enter__(self) -> Stream:
@@ -62,7 +65,22 @@ class Stream:
         """Return at most `size` bytes, none only at the end."""
         if len(self._buffer) < size:
             self._buffer = unfilled(size, np.uint8)
-        return self._buffer[: self._stream.readinto(self._buffer[:size])].tobytes()
+        try:
+            count = self._stream.readinto(self._buffer[:size])
+        except OSError as error:
+            if error.errno is None:
+                self._require_known()
+            raise
+        return self._buffer[:count].tobytes()
+
+    def _require_known(self) -> None:
+        """Raise `UnknownFormat` if that is why the stream cannot be read on."""
+        if self._file.seekable():
+            self._file.seek(0)
+            require_known_head(self._codec, self._file.read(HEAD_BYTES))
+            if self._codec == "zstd":
+                self._file.seek(0)
+                require_known_frames(self._file)
 
 
 class Gunzip:
@@ -78,6 +96,7 @@ class Gunzip:
         self._at = 0
         self._step = _FIRST_STEP
         self._done = 0
+        self._head = b""  # of the member
         self.proven = 0
 
     def __enter__(self) -> Gunzip:
@@ -91,16 +110,24 @@ class Gunzip:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes, none only at the end; OSError where the stream is cut short or corrupt."""
+        """Return at most `size` bytes, none only at the end; OSError where the stream is cut short or corrupt.
+
+        Raises
+        ------
+        UnknownFormat : a member is compressed by another method
+        """
         while True:
             if self._member.eof and not self._next_member():
                 return b""
             packed = self._member.unconsumed_tail or self._next_bytes()
             if not packed:
                 raise OSError("Truncated compressed stream")
+            if len(self._head) < HEAD_BYTES:
+                self._head += bytes(packed[: HEAD_BYTES - len(self._head)])
             try:
                 data = self._member.decompress(packed, size)
             except zlib.error as error:
+                require_known_head("gzip", self._head)
                 raise OSError(why_zlib_refuses(error)) from None
             self._done += len(data)
             if self._member.eof:
@@ -126,7 +153,7 @@ class Gunzip:
         if self._at == len(self._packed):
             self._fill()
         if bytes(self._packed[self._at : self._at + 1]) != b"\0":
-            self._member, self._step = zlib.decompressobj(wbits=31), _FIRST_STEP
+            self._member, self._step, self._head = zlib.decompressobj(wbits=31), _FIRST_STEP, b""
             return len(self._packed) > 0
         while len(self._packed) and not self._packed[self._at :].tobytes().strip(b"\0"):
             self._fill()

@@ -8,9 +8,13 @@ import zipfile
 import zlib
 
 from cklog.budgets import budgets, over
+from cklog.errors import first_line
 from cklog.parsers.codecs.decompression import why_zlib_refuses
+from cklog.unknown_formats import UnknownFormat, require_known
 
-_MEMBER_MARK = b"PK\x01\x02"
+_MEMBER_MARK, _LOCAL_MARK = b"PK\x01\x02", b"PK\x03\x04"
+_LOCAL = struct.Struct("<4sHxxH")
+_NEWEST_ZIP = 63
 _CHUNK_BYTES = 1 << 20
 _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, struct.error, OverflowError)
 """What `zipfile` raises for a damaged archive, an encrypted one, and a method that it does not know."""
@@ -25,18 +29,21 @@ def read_member(data: bytes, name: str) -> bytes:
 
     Raises
     ------
-    BadArchive : it is incomplete or damaged, has no such member, or is compressed by a method other than deflate
+    BadArchive : it is incomplete or damaged, or has no such member
+    UnknownFormat : a member is compressed by a method other than deflate, or needs a later version
     OverBudget : it has too many members, or they hold too much
     """
     if data.count(_MEMBER_MARK) > budgets().files // 16:  # each becomes an object
         raise over("the number of members of the archive", budgets().files // 16)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            _check_members(archive)
+            _check_members(archive, data)
             with archive.open(name) as file:
                 return file.read(budgets().file)
-    except BadArchive:
+    except (BadArchive, UnknownFormat):
         raise
+    except NotImplementedError as error:  # a version, or strong encryption
+        raise UnknownFormat(f"zip: {first_line(error)}") from None
     except KeyError:
         raise BadArchive(f"the archive has no {name} in it") from None
     except zlib.error as error:
@@ -46,12 +53,17 @@ def read_member(data: bytes, name: str) -> bytes:
         raise BadArchive("it is no whole zip archive") from None
 
 
-def _check_members(archive: zipfile.ZipFile) -> None:
+def _check_members(archive: zipfile.ZipFile, data: bytes) -> None:
     """Read every member, which checks its CRC-32; never more than `Budgets.archive` in all."""
     left = budgets().archive
     for member in archive.infolist():
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others can ask for much memory
-            raise BadArchive(f"compression method {member.compress_type} of zip is not Spark's")
+        head = data[member.header_offset : member.header_offset + _LOCAL.size].ljust(_LOCAL.size, b"\0")
+        mark, needed, method = _LOCAL.unpack(head)  # a reader of streams goes by these
+        for one in (member.compress_type, method if mark == _LOCAL_MARK else member.compress_type):
+            if one not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others can ask for much memory
+                raise UnknownFormat(f"zip: compression method {one}; known are 0 and 8")
+        if mark == _LOCAL_MARK:
+            require_known("zip: version needed to read a member", needed & 0xFF, _NEWEST_ZIP)
         size = 0
         with archive.open(member) as file:
             while chunk := file.read(_CHUNK_BYTES):

@@ -11,9 +11,15 @@ of the size. A frame without a checksum decompresses to anything if a byte of it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from cklog.unknown_formats import UnknownFormat
+
 _MAGIC, _SKIPPABLE = 0xFD2FB528, 0x184D2A50
+_VERSIONS, _FIRST, _SECOND = 0xFF, 0x1E, 0x22
+"""The bits of the magic number that differ by version, and what they are in versions 0.1 and 0.2."""
+
 _CHECKSUM, _SINGLE_SEGMENT = 1 << 2, 1 << 5
 _MOST_BLOCKS = 1 << 20
 """Blocks that are walked, at 128 KiB each 128 GiB; behind them nothing is known."""
@@ -22,18 +28,36 @@ _READ_BYTES = 1 << 20
 
 
 def has_checksums(file: Any) -> bool:
-    """Return whether every frame that can be walked has a checksum; `file` stands at its beginning."""
+    """Return whether every frame that can be walked has a checksum; `file` stands at its beginning.
+
+    Raises
+    ------
+    UnknownFormat : a frame before that is of a version that is not read
+    """
+    return all(_frames(file))
+
+
+def require_known_frames(file: Any) -> None:
+    """Raise `UnknownFormat` where a frame is of a version that is not read; `file` stands at its beginning."""
+    for _ in _frames(file):
+        pass
+
+
+def _frames(file: Any) -> Iterator[bool]:
+    """Yield whether each frame that can be walked has a checksum; False, too, behind the last one that is walked."""
     stream, blocks = _Ahead(file), 0
     while head := stream.take(4):
         magic = int.from_bytes(head, "little")
         if magic & ~0xF == _SKIPPABLE:
             stream.skip(int.from_bytes(stream.take(4), "little"))
             continue
+        if unknown_magic(magic):
+            raise UnknownFormat(f"zstd: a frame with the magic number {magic:08x}")
         descriptor = int.from_bytes(stream.take(1), "little")
         if magic != _MAGIC:
-            return True  # no frame: the decompressor says what is wrong
-        if not descriptor & _CHECKSUM:
-            return False
+            return  # no frame: the decompressor says what is wrong
+        summed = bool(descriptor & _CHECKSUM)
+        yield summed
         single = bool(descriptor & _SINGLE_SEGMENT)
         stream.skip((0, 1, 2, 4)[descriptor & 3] + (int(single), 2, 4, 8)[descriptor >> 6] + (not single))
         last = False
@@ -41,12 +65,24 @@ def has_checksums(file: Any) -> bool:
             block = stream.take(3)
             blocks += 1
             if len(block) < 3 or blocks > _MOST_BLOCKS:
-                return len(block) < 3  # cut short: the decompressor says so
+                yield len(block) < 3  # cut short: the decompressor says so
+                return
             word = int.from_bytes(block, "little")
             last = bool(word & 1)
             stream.skip(1 if word >> 1 & 3 == 1 else word >> 3)
-        stream.skip(4)
-    return True
+        stream.skip(4 * summed)
+
+
+def unknown_magic(magic: int) -> bool:
+    """Return whether a magic number is that of an early version of Zstandard (0.1 to 0.7), or of a later one.
+
+    >>> [unknown_magic(magic) for magic in (0xFD2FB528, 0xFD2FB529, 0xFD2FB527, 0xFD2FB51F, 0xFD2FB628)]
+    [False, True, True, False, False]
+    """
+    version = magic & _VERSIONS
+    return magic - version == _MAGIC & ~_VERSIONS and (
+        version == _FIRST or (_SECOND <= version <= _VERSIONS and version != _MAGIC & _VERSIONS)
+    )
 
 
 class _Ahead:

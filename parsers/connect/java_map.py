@@ -16,15 +16,20 @@ built: whatever else Java's serialisation can hold is refused, by its place.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from typing import NamedTuple
+
+from cklog.unknown_formats import require_known, require_known_name
 
 STREAM = b"\xac\xed\x00\x05"
 _FIRST_HANDLE = 0x7E0000
 _NULL, _REFERENCE, _CLASS, _OBJECT, _ARRAY, _BLOCK, _END = 0x70, 0x71, 0x72, 0x73, 0x75, 0x77, 0x78
+_CLASS_NAME = re.compile(rb"[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_$][A-Za-z0-9_$]*)+")
+_MAP_NAME = "java.util.HashMap"
 _MAP = (
-    struct.pack(">H", 17)
-    + b"java.util.HashMap"
+    struct.pack(">H", len(_MAP_NAME))
+    + _MAP_NAME.encode()
     + bytes.fromhex("0507dac1c31660d1")
     + b"\x03"  # serializable, and writes more than its fields
     + b"\x00\x02"
@@ -69,11 +74,16 @@ def read_map(data: bytes) -> MapRead:
     Raises
     ------
     NotThisMap : it holds anything else
+    UnknownFormat : it is a stream of a later version, or an object of another class
     MapCutShort : it ends inside
     """
     read = _Reader(data)
-    read.exactly(STREAM, "the start of a Java stream")
+    read.exactly(STREAM[:2], "the start of a Java stream")
+    version = int.from_bytes(data[2:4], "big") if len(data) > 3 else 0
+    require_known("version of the Java stream", version, STREAM[3])
+    read.exactly(STREAM[2:], "the version of the Java stream")
     read.exactly(bytes((_OBJECT, _CLASS)), "an object")
+    _require_known_class(data[read.at :])
     read.exactly(_MAP, "the class java.util.HashMap")
     factor_at, factor = read.at, _F32.unpack(read.take(4))[0]
     if math.isnan(factor) or factor <= 0:
@@ -91,6 +101,14 @@ def read_map(data: bytes) -> MapRead:
         pairs.append(Pair(at, arrays.next(), arrays.next()))
     read.exactly(bytes((_END,)), "the end of the map")
     return MapRead(tuple(pairs), read.at)
+
+
+def _require_known_class(data: bytes) -> None:
+    """Raise `UnknownFormat` where the description of a class, which begins here, is that of another one."""
+    length = int.from_bytes(data[:2], "big")
+    name = data[2 : 2 + length]
+    if len(name) == length and _CLASS_NAME.fullmatch(name):
+        require_known_name("class", name.decode(), [_MAP_NAME])
 
 
 class _Reader:

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Split
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import first_line
 from cklog.inputs.connectors import RecordFate, RecordFates, StoredOffset, StoredOffsets, StoreForm, TakenRecord
 from cklog.inputs.damage import damage_findings
@@ -32,6 +32,7 @@ from cklog.parsers.kafka.folder import data_folders, layout
 from cklog.parsers.tables.records import batch_of_rows
 from cklog.parsers.tables.records_parser import whole_folder
 from cklog.storage import FileEntry, Root
+from cklog.unknown_formats import UnknownFormat
 
 OFFSETS = pa.schema(
     [
@@ -174,6 +175,9 @@ class Connect(Format):
         path = entry.path
         try:
             found = java_map.read_map(self._root.read(path))
+        except UnknownFormat as error:
+            yield damage_of(path, error)
+            return
         except OSError as error:
             yield Damage(path, "unreadable-file", None, first_line(error))
             return

@@ -26,13 +26,13 @@ from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.stream import ByteStream, whole_lines
 from cklog.parsers.jsonl.template import ColumnKind
 from cklog.parsers.jsonl.walk import count_lines
+from cklog.parsers.tables.column_rules import faults
 from cklog.parsers.tables.records import (
     SPELT,
     UNSEALED,
     NotARecord,
     as_record,
     batch_of_rows,
-    faults,
     member_of,
     members_of,
     strict_json,
@@ -212,7 +212,7 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
                 rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
                 slips += [(at, why)] if (why := find_misspelling(found, shape.spelt)) else []
             except NotARecord as reason:
-                yield Damage(shape.path, "bad-record", at, str(reason))
+                yield Damage(shape.path, reason.id, at, str(reason))
         at += len(line) + 1
     if slips:
         yield Damage(shape.path, "unknown-member", *slips[0], len(slips))

@@ -18,6 +18,7 @@ from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.progress import count_bytes
 from cklog.storage import open_file
 from cklog.stores.opening import Beginning
+from cklog.unknown_formats import UnknownFormat
 
 BLOCK_BYTES = 2 << 20
 """Read at a time: small enough for the cache, large enough for vectorised decoding."""
@@ -114,18 +115,22 @@ class ByteStream:
         """Find how many bytes decompress, why not more, and how many of them a checksum vouches for."""
         good = proven = 0
         for step in (BLOCK_BYTES, 4096, 1):
-            good, proven, reason = self._decompress(good, step)
-            if reason is None:
+            good, proven, error = self._decompress(good, step)
+            if error is None:
                 return
         self._left = good
         self.proven = proven if self.proven is None else self.proven
-        cut = reason is not None and ("Truncated" in reason or (reason == ZERO_TAIL and good > 0))
+        if isinstance(error, UnknownFormat):
+            self.faults = (Damage(self._split.path, error.id, good, str(error)),)
+            return
+        reason = first_line(error)
+        cut = "Truncated" in reason or (reason == ZERO_TAIL and good > 0)
         kind, end = ("torn-tail", f"breaks off ({reason})") if cut else ("corrupt-file", f"is corrupt ({reason})")
         kept = f"; of the last {good - self.proven} only lines with a crc32c of their own are kept"
         why = f"the compressed stream {end} after {good} bytes{kept if self.proven < good else ''}"
         self.faults = (Damage(self._split.path, kind, good, why),)
 
-    def _decompress(self, skip: int, step: int) -> tuple[int, int, str | None]:
+    def _decompress(self, skip: int, step: int) -> tuple[int, int, OSError | None]:
         """Count the bytes that come out when read in `step`s after the first `skip`, and of them those proven.
 
         Also returns the error that ends them.
@@ -142,7 +147,7 @@ class ByteStream:
             except OSError as error:
                 if error.errno is not None:
                     raise  # refused: nothing is known of the stream
-                return done, getattr(file, "proven", 0), first_line(error)
+                return done, getattr(file, "proven", 0), error
         return done, done, None
 
 

@@ -17,6 +17,7 @@ from cklog.errors import first_line
 from cklog.parsers.codecs import snappy_frames
 from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.streams import open_stream
+from cklog.unknown_formats import UnknownFormat
 
 _BLOCK_BYTES = 1 << 20
 _CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -111,6 +112,8 @@ def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
             if left < 0:
                 raise BatchOverBudget(f"more than {limit} bytes when decompressed")
             yield part
+    except UnknownFormat as error:
+        raise UnknownCodec(str(error)) from None
     except (OSError, *ARROW_ERRORS) as error:
         raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
 

@@ -10,10 +10,19 @@ from cklog.budgets import budgets, over
 from cklog.inputs.member_names import damaged_name, find_misspelling
 from cklog.model.values import is_integer
 from cklog.parsers.tables import records
+from cklog.unknown_formats import require_known
 
 
 def checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest; raise `NotARecord` where a known member is not of the type that docs/run-folder.md gives."""
+    """Return the manifest, if it is of a version that is known.
+
+    Raises
+    ------
+    NotARecord : a known member is not of the type that docs/run-folder.md gives
+    UnknownFormat : it is of a later version
+    """
+    if is_integer(version := found.get("version")):
+        require_known("version", version, _NEWEST_VERSION)
     _check(found, _MANIFEST, "")
     for member, known in (("operators", _OPERATOR), ("channels", _CHANNEL), ("sources", _SOURCE)):
         for i, row in enumerate(found.get(member, [])):
@@ -80,7 +89,9 @@ _OFFSET: _Type = lambda value: value is None or _is_count(value), "is not a coun
 _SUBTASKS: _Type = lambda value: _is_count(value, 100_000), "is not a count of subtasks"
 _ITS_READERS: _Type = lambda _: True, "is checked where it is read, with a finding of its own"
 
+_NEWEST_VERSION = 1
 _MANIFEST: dict[str, _Type] = {
+    "version": _ITS_READERS,
     "job": _TEXT,
     "operators": _LIST,
     "channels": _LIST,

@@ -22,6 +22,7 @@ from cklog.engine.scan import Damage, Split
 from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.codecs.hadoop_crc import EMPTIED, EMPTY
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.storage import FileEntry, Root
@@ -38,6 +39,7 @@ LARGEST_STEP_BYTES = 8 << 20
 _FIRST_REMOTE_BYTES = 64 << 10
 """The same of a store, where each step is half of what was read before: in all no more than twice what is wanted."""
 
+_UNKNOWN = "cklog.parsers.native.output_queues:unknown"
 _REFUSED, _LOST = "cklog.parsers.native.output_queues:refused", "cklog.parsers.native.output_queues:lost"
 PARTITION = re.compile(r"(?s)(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
 """The name of a Kafka topic-partition folder."""
@@ -146,8 +148,9 @@ class OutputQueue:
         """Yield the splits of one file that is no Kafka segment."""
         uri = self.root.uri(entry.path)
         faults = {f.id for f in self.check(entry)}
-        if not entry.size or (entry.path.endswith(".parquet") and faults):
+        if not entry.size or UNKNOWN_VERSION in faults or (entry.path.endswith(".parquet") and faults):
             reader = _LOST if not entry.size and faults & _UNTRUSTED else _REFUSED
+            reader = _UNKNOWN if UNKNOWN_VERSION in faults else reader
             yield Split(uri=uri, path=entry.path, reader=reader, start=0, end=1, size=entry.size)
         elif entry.path.endswith(".parquet"):
             from cklog.parsers.tables.parquet import row_groups
@@ -184,6 +187,11 @@ def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.R
         yield Damage(split.path, "empty-file", None, EMPTY)
     else:
         yield Damage(split.path, "corrupt-file", None, "no record of it can be used")
+
+
+def unknown(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield what hides the records of a file whose format is not known (a `Reader` of scans)."""
+    yield Damage(split.path, UNKNOWN_VERSION, None, "its format is not known")
 
 
 def lost(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
+from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import Split
 from cklog.errors import first_line
@@ -26,15 +27,18 @@ from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Effect, Finding, InputUsed, Severity, Where, effect_of_error
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
-from cklog.model.verdict import UNREAD
+from cklog.model.verdict import UNKNOWN_VERSION, UNREAD
 from cklog.parsers.codecs.hadoop_crc import EMPTIED, EMPTY, check_pieces, file_of, is_readable, sidecar_of
+from cklog.parsers.codecs.stream_heads import HEAD_BYTES, require_known_head
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
+from cklog.parsers.jsonl.stream import COMPRESSION
 from cklog.parsers.native.manifest import checked_manifest, slips_in, tells_of_outputs_alone
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.progress import count_bytes, portion, stage
 from cklog.storage import FileEntry, Root
+from cklog.unknown_formats import UnknownFormat
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PIECE_BYTES = 4 << 20
@@ -194,6 +198,8 @@ class Native(Format):
                 if not faults and entry.size:
                     yield from row_groups(uri, entry.path, entry.size, split_bytes, wanted)
                 continue
+            if UNKNOWN_VERSION in faults:
+                continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
             as_one = TOGETHER if entry.size <= MOST_BYTES and not faults and entry.path.endswith(".jsonl") else ""
@@ -254,6 +260,10 @@ class Native(Format):
                 pass  # not seen, and so the root says of it
         if sums is not None and not is_readable(sums):
             yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
+        unreadable = self._format_fault(entry, wrong is not None)
+        if isinstance(unreadable, UnknownFormat):  # whatever the checksum says
+            yield _finding(unreadable.id, "error", entry.path, f"is not read: {unreadable}. Use a newer cklog")
+            return
         if wrong is not None:
             offset = wrong.offset if entry.size else None
             yield _finding("checksum-mismatch", "error", entry.path, _mismatch(entry, wrong.why), offset)
@@ -261,16 +271,27 @@ class Native(Format):
         if entry.size == 0:
             yield _finding("empty-file", "warning", entry.path, EMPTY)
             return
-        if entry.path.endswith(".parquet"):
-            from cklog.parsers.tables.parquet import UNREADABLE, footer
+        if unreadable is not None and not self._root.is_refused(entry.path, unreadable):
+            reason = first_line(unreadable)
+            yield _finding("corrupt-file", "error", entry.path, f"has no Parquet footer that can be read: {reason}")
 
-            try:
+    def _format_fault(self, entry: FileEntry, mismatched: bool) -> Exception | None:
+        """Return why a file's format is not known or cannot be read: by its footer, or by how a stream begins.
+
+        How a stream begins is looked at where its checksum is wrong; else reading it says so.
+        """
+        codec = COMPRESSION.get(suffix_of(entry.path))
+        try:
+            if entry.size and entry.path.endswith(".parquet"):
+                from cklog.parsers.tables.parquet import footer
+
                 footer(self._root.uri(entry.path), entry.size)
-            except UNREADABLE as error:
-                if self._root.is_refused(entry.path, error):
-                    return
-                reason = first_line(error)
-                yield _finding("corrupt-file", "error", entry.path, f"has no Parquet footer that can be read: {reason}")
+            elif mismatched and codec is not None:
+                with self._root.open(entry.path) as file:
+                    require_known_head(codec, file.read(HEAD_BYTES))
+        except (OSError, *ARROW_ERRORS, UnicodeDecodeError) as error:
+            return error
+        return None
 
     def _pieces(self, entry: FileEntry) -> Iterator[bytes]:
         """Read a file of any size, piece by piece."""
@@ -290,6 +311,8 @@ class Native(Format):
                 manifest = checked_manifest(found)
             told = (f"{why} If so, the answer is wrong: correct it" for why in slips_in(manifest)[:_SLIPS])
             return manifest, tuple(_finding("unknown-member", "warning", "job.json", why) for why in told)
+        except UnknownFormat as error:
+            return {}, (_finding(error.id, "error", "job.json", f"is not read: {error}. Use a newer cklog"),)
         except (records.NotARecord, OSError) as error:
             hint = "it is ignored: operators and failed subtasks come from the records alone"
             return {}, (_finding("bad-manifest", "error", "job.json", f"cannot be used: {error}; {hint}"),)
@@ -357,5 +380,5 @@ def _is_data(path: str) -> bool:
 def _finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:
     where = (Where(path, offset),)
     hidden: Effect = "data-lost" if path.startswith("channels/") else "older-line"  # messages choose no line
-    effect = effect_of_error(severity, "unknown" if id in (UNREAD, "bad-manifest") else hidden)
+    effect = effect_of_error(severity, "unknown" if id in (UNREAD, UNKNOWN_VERSION, "bad-manifest") else hidden)
     return Finding(id=id, severity=severity, subject=path, message=f"{path} {message}", where=where, effect=effect)

@@ -17,8 +17,9 @@ from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.model.findings import Where
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.jsonl.stream import COMPRESSION, ByteStream, whole_lines
-from cklog.parsers.patent.keys import HEAD, Key, key_of
+from cklog.parsers.patent.keys import HEAD, Key, is_of_unknown_part, key_of
 from cklog.parsers.patent.values import StoredValue
 from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.storage import FileEntry, Root
@@ -77,9 +78,10 @@ def _decode_line(path: str, at: int, line: bytes, trusted: bool) -> StoredValue 
         key, value = _text_member(found, "key"), _bytes_of_hex(_text_member(found, "value_hex"))
     except NotARecord as why:
         return Damage(path, "bad-record", at, str(why))
-    known = key_of(key.encode("utf-8", "surrogatepass"))
+    name = key.encode("utf-8", "surrogatepass")
+    known = key_of(name)
     if known is None:
-        return Damage(path, "unknown-key", at, f"{key[:40]!a} is no key of a checkpoint")
+        return no_key(path, at, name, f"{key[:40]!a}")
     return stored(known, value, f"{path}:{at}", Where(path, at))
 
 
@@ -87,6 +89,13 @@ def stored(key: Key, value: bytes, place: str, where: Where) -> StoredValue:
     """Return a key with its value, keeping the bytes only of what leads to other values."""
     kept = value if key.part == "INDEX" or key.chunk == HEAD else b""
     return StoredValue(key=key, size=len(value), crc=crc32c.crc32c(value), data=kept, place=place, where=where)
+
+
+def no_key(path: str, at: int | None, key: bytes, shown: str) -> Damage:
+    """Return what is said of a key that is none of a known part of a checkpoint."""
+    if is_of_unknown_part(key):
+        return Damage(path, UNKNOWN_VERSION, at, f"{shown} is of a part of checkpoints that is not known")
+    return Damage(path, "unknown-key", at, f"{shown} is no key of a checkpoint")
 
 
 def _text_member(found: dict[str, Any], name: str) -> str:

@@ -52,7 +52,8 @@ class IndexEntry:
 class Index:
     """The entries of one checkpoint by their place; `flaw`: why there is none from byte `stopped` on, None if all are.
 
-    `_dead` are places from which no entries lead to the end, or to known ones.
+    `_dead` are places from which no entries lead to the end, or to known ones. `unknown`: an entry is of a form that a
+    later version may have.
     """
 
     checkpoint: int
@@ -60,6 +61,7 @@ class Index:
     entries: dict[int, IndexEntry] = field(default_factory=dict)
     stopped: int = 0
     flaw: str | None = None
+    unknown: bool = False
     _dead: set[int] = field(default_factory=set)
 
     def at(self, place: int) -> IndexEntry | None:
@@ -98,6 +100,7 @@ class Index:
         if form is None:
             return value.why_not(at, at + 1) or f"needs {name}, which ends at byte {at}"
         if form[0] not in FORMS:
+            self.unknown = True
             return f"needs {name}, which has no entry at byte {at}: {form[0]} is no form"
         layout = FORMS[form[0]][1]
         data = value.read(at, layout.size)

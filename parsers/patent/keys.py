@@ -14,6 +14,8 @@ import re
 import struct
 from typing import NamedTuple
 
+from cklog.unknown_formats import is_one_bit_apart
+
 PARTS = ("NON", "INCR", "INDEX")
 HEAD = "H"
 LARGEST = (1 << 63) - 1
@@ -35,6 +37,7 @@ DELTA = struct.Struct(
 )
 FORMS = {0: ("base", BASE), 1: ("delta", DELTA)}
 
+_PART = re.compile(rb"(?:0|[1-9][0-9]{0,18}) ([A-Z][A-Z0-9_]{0,30})(?: .*)?", re.DOTALL)
 _KEY = re.compile(rb"(0|[1-9][0-9]{0,18}) (NON|INCR|INDEX)(?: (H|0|[1-9][0-9]{0,18}))?")
 
 
@@ -52,6 +55,17 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return self.original + ("" if self.chunk is None else f" {self.chunk}")
+
+
+def is_of_unknown_part(key: bytes) -> bool:
+    """Return whether a key is one of a checkpoint's, of a part that is not known, nor one bit away from a known one.
+
+    >>> is_of_unknown_part(b"2 COLUMNS"), is_of_unknown_part(b"2 IOCR"), is_of_unknown_part(b"setup")
+    (True, False, False)
+    """
+    found = _PART.fullmatch(key)
+    part = found[1].decode() if found else PARTS[0]
+    return part not in PARTS and not any(is_one_bit_apart(part, known) for known in PARTS)
 
 
 def key_of(key: bytes) -> Key | None:

@@ -20,15 +20,17 @@ from cklog.errors import EngineError, UsageError
 from cklog.model.findings import Where
 from cklog.parsers.codecs.leveldb_table import claims_of
 from cklog.parsers.codecs.sst_blocks import SstFlaw
-from cklog.parsers.patent.export import stored
+from cklog.parsers.patent.export import no_key, stored
 from cklog.parsers.patent.keys import key_of
 from cklog.parsers.patent.values import StoredValue
 from cklog.storage import FileEntry, Root
+from cklog.unknown_formats import UnknownFormat
 
 _FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.(?:log|ldb|sst)")
 _CURRENT = re.compile(rb"MANIFEST-\d+\n")
 _NOT_OURS = re.compile(r"IDENTITY|OPTIONS-\d+")
 _TABLES = (".ldb", ".sst")
+_NOT_KNOWN = re.compile("unknown record type|unknown tag|does not match existing comparator|bad block type")
 _COPIED_BYTES = 8 << 20
 
 
@@ -88,15 +90,22 @@ def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[S
             if isinstance(error, OSError) and error.errno is not None:
                 yield damage_of(folder or ".", error)  # refused: nothing is known of the store
                 return
-            yield Damage(folder or ".", "corrupt-file", None, f"cannot be opened: {_reason_of(error, copy)}")
+            yield _refusal(folder, "cannot be opened", _reason_of(error, copy))
             return
         if fault:
-            yield Damage(folder or ".", "corrupt-file", None, f"what was written last is damaged: {fault}")
+            yield _refusal(folder, "what was written last is damaged", fault)
         try:
             pairs = _read_pairs(leveldb, database, folder, copy)
             yield from _within_budget(pairs, folder, sum(entry.size for entry in files))
         finally:
             database.close()
+
+
+def _refusal(folder: str, what: str, why: str) -> Damage:
+    """Return what is said of a store that LevelDB does not open, or not read on; LevelDB says what it does not know."""
+    if _NOT_KNOWN.search(why):
+        return Damage(folder or ".", UnknownFormat.id, None, why)
+    return Damage(folder or ".", "corrupt-file", None, f"{what}: {why}")
 
 
 def _import_plyvel() -> Any:
@@ -139,6 +148,8 @@ def _look_at_tables(copy: Path, folder: str, size: int) -> tuple[Damage | None, 
         with path.open("rb") as file, reading(name):
             try:
                 claims = claims_of(lambda at, count: _read_at(file, at, count), path.stat().st_size, most)
+            except UnknownFormat as error:
+                return damage_of(name, error), strict
             except (SstFlaw, ValueError) as flaw:
                 return Damage(name, "corrupt-file", None, f"LevelDB is not let at it: {flaw}"), strict
         if claims.block > most:
@@ -196,8 +207,7 @@ def _read_pairs(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator
             yield key, value
         return
     except leveldb.Error as error:
-        detail = f"keys behind {_printable_key(seen)} cannot be read: {_reason_of(error, copy)}"
-        yield Damage(folder or ".", "corrupt-file", None, detail)
+        yield _refusal(folder, f"keys behind {_printable_key(seen)} cannot be read", _reason_of(error, copy))
     try:
         for key, value in database.iterator(start=seen, include_start=False, reverse=True, verify_checksums=True):
             yield key, value
@@ -208,7 +218,7 @@ def _read_pairs(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator
 def _decode_pair(folder: str, key: bytes, value: bytes) -> StoredValue | Damage:
     known = key_of(key)
     if known is None:
-        return Damage(folder or ".", "unknown-key", None, f"{_printable_key(key)} is no key of a checkpoint")
+        return no_key(folder or ".", None, key, _printable_key(key))
     place = f"{folder or '.'}:{known}"
     return stored(known, value, place, Where(place))
 

@@ -33,12 +33,13 @@ import pyarrow as pa
 from cklog.budgets import reading
 from cklog.engine.damage import DamageTally
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
-from cklog.errors import CorruptInput, UsageError
+from cklog.errors import UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.pieces import PIECES, PiecesRead, Together
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
+from cklog.model.verdict import UNKNOWN_VERSION, error_without_records
 from cklog.parsers.patent import export as patent_export
 from cklog.parsers.patent import leveldb as patent_leveldb
 from cklog.parsers.patent.pieces import GatheredValues, rows_of
@@ -105,7 +106,7 @@ class PatentStore(Format):
 
         Raises
         ------
-        CorruptInput : nothing of any store can be read
+        CorruptInput, Unreadable : nothing of any store can be read
         """
         return self._stores_read
 
@@ -128,7 +129,8 @@ class PatentStore(Format):
             with stage(f"reading the store of {store.operator}", "bytes", size, size=size) as told:
                 checkpoints, found, count = self._gather_values(store, told)
             findings += found
-            more, flaws = rows_of(store.operator, checkpoints, names.get(store.operator))
+            unknown = any(finding.id == UNKNOWN_VERSION for finding in found)
+            more, flaws = rows_of(store.operator, checkpoints, names.get(store.operator), unknown)
             rows += more
             findings += flaws
             bare += [] if more else [Subtask(store.operator, 0)]
@@ -138,11 +140,9 @@ class PatentStore(Format):
             findings.append(Finding("missing-file", "error", operator, message, (Where(NAMES),), effect="older-line"))
             bare.append(Subtask(operator, 0))
         if not rows:
-            why = findings[0].message if findings else "its stores are empty"
+            what = f"{self._root.path}: no checkpoint can be read{'' if findings else ': its stores are empty'}"
             hint = "of a damaged LevelDB, LevelDB's own repair of a copy may bring something back"
-            raise CorruptInput(
-                f"{self._root.path}: no checkpoint can be read: {why}", hint if any(s.leveldb for s in stores) else ""
-            )
+            raise error_without_records(what, findings, hint if any(s.leveldb for s in stores) else "")
         return PiecesRead(pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used), bare=tuple(bare))
 
     def _gather_values(self, store: _Store, told: Stage) -> tuple[GatheredValues, list[Finding], int]:

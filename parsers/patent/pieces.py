@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from cklog.model.findings import Finding, Severity, Where, effect_of_error
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.patent.index import Index, IndexEntry, follow, index_of, lay_out, name_variables
 from cklog.parsers.patent.keys import LARGEST, PARTS
 from cklog.parsers.patent.values import Gathered, StoredValue, Value
@@ -43,18 +44,19 @@ class GatheredValues:
 
 
 def rows_of(
-    operator: str, checkpoints: GatheredValues, names: Sequence[str] | None
+    operator: str, checkpoints: GatheredValues, names: Sequence[str] | None, unknown: bool
 ) -> tuple[list[dict[str, Any]], list[Finding]]:
     """Return rows of `cklog.inputs.pieces.PIECES`, by checkpoint and in the order of the index, and findings.
 
-    `names` are those of the variables in the order of the index; None: they are named by their numbers.
+    `names` are those of the variables in the order of the index; None: they are named by their numbers. `unknown`:
+    there are keys of parts that are not known.
     """
     values = checkpoints.values()
     indexes = {k: index_of(k, parts["INDEX"]) for k, parts in values.items() if "INDEX" in parts}
     follow(indexes, values)
     for k, index in indexes.items():
         lay_out(index, values[k].get("INCR"))
-    findings = _StoreFindings(operator)
+    findings = _StoreFindings(operator, unknown or any(index.unknown for index in indexes.values()))
     most = max((len(index.entries) for index in indexes.values() if index.flaw is None), default=0)
     if names is not None and len(names) < most:
         message = f"variables.json names {len(names)} variables, and there are {most}"
@@ -126,22 +128,30 @@ def _column_size(size: int) -> int | None:
     return size if 0 <= size <= LARGEST else None
 
 
-class _StoreFindings:
-    """Findings about one operator's store, the first ones of each kind."""
+_MAY_FOLLOW = frozenset({"missing-part", "damaged-value", "bad-index-entry"})
+"""Kinds of findings that may follow from what is not known."""
 
-    def __init__(self, operator: str) -> None:
-        self._operator = operator
+
+class _StoreFindings:
+    """Findings about one operator's store, the first ones of each kind.
+
+    `unknown`: something in it is of a version that is not known, and nothing else is said to be damaged by that.
+    """
+
+    def __init__(self, operator: str, unknown: bool) -> None:
+        self._operator, self._unknown = operator, unknown
         self._found: dict[str, list[Finding]] = {}
         self._more: dict[str, int] = {}
 
     def add(self, id: str, severity: Severity, message: str, where: Where | None) -> None:
         """Add one more; it is only counted where there are too many of its kind."""
+        id = UNKNOWN_VERSION if self._unknown and id in _MAY_FOLLOW else id
         found = self._found.setdefault(id, [])
         if len(found) == _LISTED:
             self._more[id] = self._more.get(id, 0) + 1
             return
         places = () if where is None else (where,)
-        effect = effect_of_error(severity, "unknown" if id == "bad-manifest" else "older-line")
+        effect = effect_of_error(severity, "unknown" if id in ("bad-manifest", UNKNOWN_VERSION) else "older-line")
         found.append(Finding(id, severity, f"{self._operator}/0", f"{self._operator}: {message}", places, effect))
 
     def add_parts(self, checkpoint: int, parts: dict[str, Value]) -> None:

@@ -13,7 +13,6 @@ What it holds is bounded by the bytes that are there, and nothing here recurses 
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -30,19 +29,32 @@ from cklog.parsers.pickles.arguments import (
     why_no_pickle,
 )
 from cklog.parsers.pickles.machine import NAMED, SKIPPED, Machine, Skipped, Stop
+from cklog.unknown_formats import UnknownFormat, require_known
 
 __all__ = ["SKIPPED", "CutShort", "Refused", "Skipped", "load", "load_from"]
 
+_NEWEST_PROTOCOL = 5
 _STOP, _SHORT_TEXT, _MEMOIZE = 0x2E, 0x8C, 0x94
 
 
 class Refused(ValueError):
-    """Raised for a pickle that is not plain data, or for no pickle; `offset` in bytes of the buffer."""
+    """Raised for a pickle that is not plain data, or for no pickle; `offset` in bytes of the buffer.
+
+    `id` is that of the damage.
+    """
+
+    id = "corrupt-file"
 
     def __init__(self, why: str, offset: int) -> None:
         super().__init__(f"{why} at byte {offset}")
         self.why = why
         self.offset = offset
+
+
+class OfLaterProtocol(Refused):
+    """Raised for a pickle of a protocol that is not known: nothing may be wrong with it."""
+
+    id = UnknownFormat.id
 
 
 class CutShort(Refused):
@@ -58,7 +70,8 @@ def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
 
     Raises
     ------
-    Refused : `data` is no pickle, or not whole (`CutShort`), or goes on behind the pickle, or has no bounds
+    Refused : `data` is no pickle, or not whole (`CutShort`), or goes on behind the pickle, or has no bounds; or it is
+        of a later protocol (`OfLaterProtocol`)
 
     >>> load(b"\\x80\\x04}\\x94\\x8c\\x01a\\x94K\\x07s.")
     {'a': 7}
@@ -77,6 +90,8 @@ def load_from(data: bytes, at: int, keys: frozenset[str] | None = None) -> tuple
     try:
         at = _run_opcodes(machine, at)
         return machine.result(), at
+    except UnknownFormat as error:
+        raise OfLaterProtocol(str(error), machine.here) from None
     except Stop as stop:
         raise Refused(str(stop), machine.here) from None
     except (Cut, struct.error):
@@ -237,8 +252,7 @@ def _push_extension(code: struct.Struct) -> _Step:
 def _pass_protocol(machine: Machine, at: int) -> int:
     """Pass over the version of the protocol."""
     held, end = read_bytes(machine, at, 1)
-    if held[0] > pickle.HIGHEST_PROTOCOL:
-        raise Stop(f"no pickle (protocol {held[0]} is not known)")
+    require_known("pickle: protocol", held[0], _NEWEST_PROTOCOL)
     return end
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cklog.arrow_errors import ARROW_ERRORS
-from cklog.engine.scan import Damage, Split
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import NotFound, UsageError, first_line
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
 from cklog.inputs.annotate_files import part
@@ -36,7 +36,7 @@ from cklog.parsers.results.lines import (
     times_of,
 )
 from cklog.parsers.tables.parquet import UNREADABLE, row_groups
-from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
+from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows, read_metadata
 from cklog.storage import FileEntry, Root, open_file
 
 _BATCH_ROWS = 1 << 18
@@ -169,7 +169,7 @@ def read_times(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[p
         for batch in _read_batches(split, list(columns)):
             yield pa.RecordBatch.from_arrays([_times_in(batch, name) for name in columns], list(columns))
     except UnreadableResults as error:
-        yield Damage(split.path, "corrupt-file", None, str(error))
+        yield damage_of(split.path, error, "")
 
 
 def _times_in(batch: pa.RecordBatch, column: str) -> pa.Array:
@@ -217,7 +217,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
     """
     try:
         with open_file(split.uri, split.listed) as handle:
-            metadata = pq.read_metadata(handle)
+            metadata = read_metadata(handle)
             check_rows(split.path, metadata.num_rows, handle.size())
             own = metadata.schema.to_arrow_schema()
             file = ParquetRows(handle, metadata, split.path, columns)
@@ -225,7 +225,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
                 for batch in file.batches(group, _BATCH_ROWS):
                     yield batch.cast(pa.schema([own.field(name) for name in batch.schema.names]))
     except UNREADABLE as error:
-        raise UnreadableResults(first_line(error)) from None
+        raise UnreadableResults(first_line(error)) from error
 
 
 def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
@@ -249,6 +249,6 @@ def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: T
             untimed = batch.column(job.column).null_count
             tally.add(made.column(made.num_columns - 1).indices.to_numpy(), untimed)
     except (UnreadableResults, pa.ArrowInvalid) as error:
-        tally.harm(Damage(split.path, "corrupt-file", None, f"from row {at} on: {first_line(error)}"))
+        tally.harm(damage_of(split.path, error, f"from row {at} on: "))
     if job.form == "parquet":
         (writer or pq.ParquetWriter(file, NOTHING)).close()

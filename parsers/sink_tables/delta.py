@@ -23,6 +23,7 @@ from itertools import pairwise
 from cklog.errors import UsageError
 from cklog.inputs.sink_tables import SinkTable, Stamp, TableCommit, Writer
 from cklog.local_files import without_query
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.model.wording import many, utc
 from cklog.parsers.sink_tables.ancestry import reached
 from cklog.parsers.sink_tables.delta_actions import Changes, Commit, changes_of, commit_of
@@ -61,11 +62,15 @@ def read(uri: str, branch: str = "") -> SinkTable:
     base = checkpoint.version if checkpoint else -1
     _tell_flawed(files, flawed, base, versions.keys())
     if not versions and checkpoint is None:
-        files.refuse_damaged()
+        files.refuse_flawed()
     require_found(bool(versions) or checkpoint is not None, uri, f"{LOG}/*.json")
     commits = {version: commit_of(files, LOG, entry) for version, entry in versions.items()}
     head = max([*versions, base])
     _check_whole(files, [*versions], base, listed)
+    for version, commit in commits.items():
+        if commit.ahead:
+            names = f"writers need features that cklog does not know: {', '.join(commit.ahead)[:200]}"
+            files.say(UNKNOWN_VERSION, "warning", f"{LOG}/{version:020}.json", names)
     state = _state_of(checkpoint, commits)
     restores = Restores(partial(_changes, files, versions), len(versions))
     parents = _parents(files, commits, restores)
@@ -90,7 +95,9 @@ def read(uri: str, branch: str = "") -> SinkTable:
 
 
 def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int, versions: Set[int]) -> None:
-    """Say which checkpoints are damaged: where each commit behind the one before is there, all is known without them.
+    """Say which checkpoints are damaged, or of a version that is not known.
+
+    Where each commit behind the one before is there, all is known without them.
 
     One that an engine still reads may make it forget what the commits tell. Delta before 4.0 reads a table by its
     commits where a checkpoint cannot be read; 4.0 does not read it at all.
@@ -98,7 +105,12 @@ def _tell_flawed(files: Metadata, flawed: Sequence[FlawedCheckpoint], base: int,
     newest = max([*versions, *(one.version for one in flawed)], default=base)
     known = sum(base < version <= newest for version in versions) == newest - base
     for one in flawed:
-        if known and not one.read:
+        if one.unknown and known:
+            why = f"not read: {one.why}. Every commit exists as JSON, so nothing is unknown. Use a newer cklog"
+            files.say(UNKNOWN_VERSION, "warning", one.path, why)
+        elif one.unknown:
+            files.unknown(one.path, one.why)
+        elif known and not one.read:
             files.say(
                 "corrupt-file",
                 "warning",

@@ -11,6 +11,7 @@ from cklog.budgets import reading
 from cklog.inputs.sink_tables import Operation
 from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members, text, whole
 from cklog.storage import FileEntry
+from cklog.unknown_formats import UnknownFormat, require_known, require_known_name
 
 _OPERATIONS: dict[str, Operation] = {
     "WRITE": "append",
@@ -27,6 +28,57 @@ _OPERATIONS: dict[str, Operation] = {
     "REORG": "rewrite",
     "RESTORE": "restore",
 }
+_ACTIONS = frozenset(
+    {
+        "commitInfo",
+        "add",
+        "remove",
+        "metaData",
+        "protocol",
+        "txn",
+        "cdc",
+        "domainMetadata",
+        "checkpointMetadata",
+        "sidecar",
+        "rowIdHighWaterMark",
+    }
+)
+_NEWEST = {"minReaderVersion": 3, "minWriterVersion": 7}
+_READER_FEATURES = (
+    "catalogManaged",
+    "catalogOwned-preview",
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+    "variantType-preview",
+    "variantShredding-preview",
+)
+_WRITER_FEATURES = (
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "checkpointProtection",
+    "clustering",
+    "coordinatedCommits-preview",
+    "domainMetadata",
+    "generatedColumns",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+    "icebergWriterCompatV1",
+    "identityColumns",
+    "inCommitTimestamp",
+    "inCommitTimestamp-preview",
+    "invariants",
+    "materializePartitionColumns",
+    "rowTracking",
+)
 _MODES = ("mode", "outputMode")
 _REPLACES = frozenset({"overwrite", "complete"})
 _ROWS = ("numOutputRows", "num_added_rows")
@@ -37,7 +89,7 @@ class Commit:
     """A commit of the log; one that is damaged has nothing but its version.
 
     `properties` of the table and its `id`, if the commit sets them; `target` is what a RESTORE says it went back to:
-    its parameters
+    its parameters; `ahead`: features for writers that are not known
     """
 
     time: int | None = None
@@ -48,6 +100,7 @@ class Commit:
     properties: Mapping[str, str] | None = None
     target: Mapping[str, Any] | None = None
     id: str = ""
+    ahead: tuple[str, ...] = ()
 
 
 def commit_of(files: Metadata, folder: str, entry: FileEntry) -> Commit:
@@ -57,6 +110,9 @@ def commit_of(files: Metadata, folder: str, entry: FileEntry) -> Commit:
     try:
         with reading(files.place(path)):
             return of_actions(_actions(data))
+    except UnknownFormat as error:
+        files.unknown(path, error)
+        return Commit()
     except NoJson as error:
         files.damaged(path, str(error))
         return Commit()
@@ -74,13 +130,20 @@ def _actions(data: bytes) -> list[dict[str, Any]]:
 
 
 def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
-    """Return the commit that actions make."""
+    """Return the commit that actions make.
+
+    Raises
+    ------
+    UnknownFormat : an action, or the protocol, is none that is known
+    NoJson : the name of an action is damaged
+    """
     info: dict[str, Any] = {}
     adds: list[dict[str, Any]] = []
     transactions: dict[str, tuple[int, int | None]] = {}
     properties: Mapping[str, str] | None = None
-    id = ""
+    id, ahead = "", ()
     for action in actions:
+        check_action(action)
         if "commitInfo" in action:
             info = members(action["commitInfo"])
         elif "add" in action:
@@ -89,6 +152,8 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
             transactions.update(transaction_of(action["txn"]))
         elif "metaData" in action:
             properties, id = properties_of(action["metaData"]), id_of(action["metaData"])
+        elif "protocol" in action:
+            ahead = check_protocol(action["protocol"])
     operation, parameters = _operation(info, adds)
     return Commit(
         time=whole(info.get("inCommitTimestamp")) or whole(info.get("timestamp")),
@@ -99,7 +164,41 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
         properties=properties,
         target=parameters if operation == "restore" else None,
         id=id,
+        ahead=ahead,
     )
+
+
+def check_action(action: Mapping[str, Any]) -> None:
+    """Raise `UnknownFormat` for an action that is not known, `NoJson` for one whose name is damaged."""
+    for name in action.keys() - _ACTIONS:
+        require_known_name("Delta: action", name, _ACTIONS)
+        raise NoJson(f"an action has the name {text(name)[:40]!r}, one bit away from a known one")
+
+
+def check_protocol(value: Any) -> tuple[str, ...]:
+    """Return the features of a table's protocol that writers need and that are not known; readers may pass over those.
+
+    Raises
+    ------
+    UnknownFormat : whoever reads or writes the table needs a later version, or whoever reads it another feature
+    NoJson : a version is none, or a name is damaged
+    """
+    found = members(value)
+    for name, newest in _NEWEST.items():
+        number = whole(found.get(name, 1))
+        if number is None or number < 1:
+            raise NoJson(f"the {name} of a protocol action is {str(found[name])[:40]}")
+        require_known(f"Delta: {name}", number, newest)
+    for name in _names_in(found.get("readerFeatures")):
+        require_known_name("Delta: reader feature", name, _READER_FEATURES)
+        if name not in _READER_FEATURES:
+            raise NoJson(f"a reader feature has the name {name[:40]!r}, one bit away from a known one")
+    known = {*_READER_FEATURES, *_WRITER_FEATURES}
+    return tuple(name for name in _names_in(found.get("writerFeatures")) if name not in known)
+
+
+def _names_in(value: Any) -> list[str]:
+    return [text(name) for name in value] if isinstance(value, list) else []
 
 
 def transaction_of(value: Any) -> dict[str, tuple[int, int | None]]:

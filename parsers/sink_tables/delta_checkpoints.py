@@ -11,21 +11,26 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
-
 from cklog.budgets import reading
 from cklog.errors import Unreadable, first_line
-from cklog.parsers.sink_tables.delta_actions import id_of, properties_of, transaction_of
+from cklog.parsers.sink_tables.delta_actions import (
+    check_action,
+    check_protocol,
+    id_of,
+    properties_of,
+    transaction_of,
+)
 from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of
 from cklog.parsers.tables.parquet import UNREADABLE
-from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
+from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows, read_metadata
 from cklog.storage import FileEntry
+from cklog.unknown_formats import UnknownFormat
 
 _NAME = re.compile(
     r"([0-9]{20})\.checkpoint"
     r"(?:\.([0-9]{10})\.([0-9]{10})\.parquet|\.[0-9A-Fa-f-]{36}\.(?:parquet|json)|\.parquet)"
 )
-_COLUMNS = ("txn", "metaData")
+_COLUMNS = ("txn", "metaData", "protocol")
 _ROWS = 1 << 14
 
 
@@ -39,12 +44,16 @@ class Checkpoint(NamedTuple):
 
 
 class FlawedCheckpoint(NamedTuple):
-    """A checkpoint that cannot be used: its version, its file, and why; `read`: an engine may read what is left."""
+    """A checkpoint that cannot be used: its version, its file, and why.
+
+    `read`: an engine may read what is left. `unknown`: nothing says that it is damaged.
+    """
 
     version: int
     path: str
     why: str
     read: bool
+    unknown: bool = False
 
 
 class _NoParquet(NoJson):
@@ -87,6 +96,10 @@ def _read(files: Metadata, folder: str, version: int, entries: list[FileEntry]) 
                         transactions.update(transaction_of(action["txn"]))
                     if action.get("metaData") is not None:
                         properties, id = properties_of(action["metaData"]), id_of(action["metaData"])
+                    if action.get("protocol") is not None:
+                        check_protocol(action["protocol"])
+        except UnknownFormat as error:
+            return FlawedCheckpoint(version, path, str(error), read=True, unknown=True)
         except NoJson as error:
             return FlawedCheckpoint(version, path, str(error), not isinstance(error, _NoParquet))
     if properties is None:  # every checkpoint has them once: what is left of this one remembers nothing
@@ -102,10 +115,13 @@ def _actions(files: Metadata, folder: str, entry: FileEntry) -> Iterator[dict[st
                 action = json_of(line)
                 if not isinstance(action, dict):
                     raise NoJson("a line is no action")
+                check_action(action)
                 yield action
         return
     try:
         yield from _rows(files, folder, entry)
+    except UnknownFormat:
+        raise
     except UNREADABLE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise Unreadable(f"{files.place(f'{folder}/{entry.path}')}: {first_line(error)}") from None
@@ -116,7 +132,7 @@ def _rows(files: Metadata, folder: str, entry: FileEntry) -> Iterator[dict[str, 
     """Yield the rows of a Parquet file that have a transaction or metadata."""
     path = files.place(f"{folder}/{entry.path}")
     with files.open(folder, entry) as handle:
-        metadata = pq.read_metadata(handle)
+        metadata = read_metadata(handle)
         check_rows(path, metadata.num_rows, entry.size)
         names = metadata.schema.to_arrow_schema().names
         columns = [name for name in _COLUMNS if name in names]

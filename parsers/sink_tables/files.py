@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from cklog.budgets import budgets, check_json, over, reading
-from cklog.errors import CorruptInput, NotFound, Unreadable, first_line
+from cklog.errors import CorruptInput, NotFound, UnknownInput, Unreadable, first_line
 from cklog.inputs.sink_tables import SinkTable
 from cklog.local_files import joined, reason, without_file_scheme, without_query
 from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.model.wording import first_few
 from cklog.storage import FileEntry, Root
 from cklog.stores.places import located
@@ -132,9 +133,14 @@ class Metadata:
         message = f"{self.place(path)}: part of the file cannot be read{at}: {why}"
         self._add("corrupt-file", "error", path, message, offset)
 
-    def is_damaged(self, path: str) -> bool:
-        """Return whether a file is known to be damaged."""
-        return any(place == self.place(path) for place, _ in self._findings.get(("corrupt-file", "error"), ()))
+    def unknown(self, path: str, why: object) -> None:
+        """Remember that a file is of a version that cklog does not know: what the table has taken is not known."""
+        self.unsure(UNKNOWN_VERSION, path, f"not read: {why}. Use a newer cklog")
+
+    def is_flawed(self, path: str) -> bool:
+        """Return whether a file is known to be damaged, or of a version that is not known."""
+        found = (self._findings.get((id, "error"), ()) for id in ("corrupt-file", UNKNOWN_VERSION))
+        return any(place == self.place(path) for rows in found for place, _ in rows)
 
     def say(self, id: str, severity: Severity, path: str, message: str) -> None:
         """Remember a finding about a file or folder of the table."""
@@ -150,8 +156,17 @@ class Metadata:
         finding = Finding(id, severity, without_query(self.uri), message, (Where(place, offset),))
         self._findings.setdefault((id, severity), []).append((place, finding))
 
-    def refuse_damaged(self) -> None:
-        """Raise `CorruptInput` if anything was damaged: for where nothing else is left of the table."""
+    def refuse_flawed(self) -> None:
+        """Raise an error if nothing else is left of the table than files that cannot be used.
+
+        Raises
+        ------
+        UnknownInput : one is of a version that is not known
+        CorruptInput : one is damaged
+        """
+        for finding in self.findings():
+            if finding.id == UNKNOWN_VERSION:
+                raise UnknownInput(finding.message)
         for finding in self.findings():
             if finding.id == "corrupt-file":
                 raise CorruptInput(finding.message, "look for another copy of the table")

@@ -26,10 +26,25 @@ from cklog.parsers.codecs.avro import NotAvro, records_of
 from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members, require_found, text, whole
 from cklog.parsers.sink_tables.hudi_stamps import stamps_of
 from cklog.storage import FileEntry
+from cklog.unknown_formats import UnknownFormat, require_known, require_known_name
 
 _DONE = re.compile(r"([0-9]{14}(?:[0-9]{3})?)(?:_([0-9]{14}(?:[0-9]{3})?))?\.(?!inflight|requested)([a-z]+)")
 _BEGUN = re.compile(r"([0-9]{14}(?:[0-9]{3})?)(?:\.([a-z]+))?\.(?:requested|inflight)")
 _COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
+_ACTIONS = (
+    *sorted(_COMMITS),
+    "clean",
+    "clustering",
+    "compaction",
+    "indexing",
+    "logcompaction",
+    "restore",
+    "rollback",
+    "savepoint",
+    "schemacommit",
+)
+_NEWEST = {"hoodie.table.version": 9, "hoodie.timeline.layout.version": 2}
+_NEWEST_METADATA = 1
 _BACK = {"rollback": "commitsRollback", "restore": "instantsToRollback"}
 _ARCHIVES = ("archived/", "timeline/history/")
 _OPERATIONS: dict[str, Operation] = {
@@ -74,6 +89,7 @@ def read(uri: str, branch: str = "") -> SinkTable:
     listed = files.listed(".hoodie", deep=True)
     require_found("hoodie.properties" in listed, uri, ".hoodie/hoodie.properties")
     properties = _properties(files.read(".hoodie", listed["hoodie.properties"]))
+    _check_versions(files, properties)
     folder = "timeline/" if any(path.startswith("timeline/") for path in listed) else ""
     here = {path.removeprefix(folder): e for path, e in listed.items() if path.startswith(folder)}
     instants = sorted(
@@ -85,6 +101,7 @@ def read(uri: str, branch: str = "") -> SinkTable:
     taken_back: list[tuple[str, str]] = []
     found: dict[str, tuple[Stamp, ...]] = {}
     for instant in instants:
+        _check_action(files, instant)
         if instant.action in _COMMITS:
             told = _told(files, instant)
             found[instant.begun], faults = stamps_of(members(told.get("extraMetadata")))
@@ -93,7 +110,7 @@ def read(uri: str, branch: str = "") -> SinkTable:
             commits[instant.begun] = _commit(instant, told, found[instant.begun], utc)
         elif instant.action in _BACK:
             back, path = _told(files, instant).get(_BACK[instant.action]), f".hoodie/{instant.entry.path}"
-            if not isinstance(back, list) and not files.is_damaged(path):
+            if not isinstance(back, list) and not files.is_flawed(path):
                 files.damaged(path, f"it has no {_BACK[instant.action]}")
             undone = [text(one) for one in back if text(one)] if isinstance(back, list) else []
             taken_back += [(instant.begun, one) for one in undone]
@@ -138,6 +155,32 @@ def _properties(data: bytes) -> dict[str, str]:
     return {key.strip(): value.strip() for key, equals, value in pairs if equals}
 
 
+def _check_versions(files: Metadata, properties: Mapping[str, str]) -> None:
+    """Say so where the table, or its timeline, is of a version that is not known, or of none."""
+    path = ".hoodie/hoodie.properties"
+    for name, newest in _NEWEST.items():
+        number = whole(properties.get(name, "0"))
+        try:
+            if number is None or number < 0:
+                files.damaged(path, f"{name} is {properties[name][:40]!r}")
+            else:
+                require_known(f"Hudi: {name}", number, newest)
+        except UnknownFormat as error:
+            files.unknown(path, error)
+
+
+def _check_action(files: Metadata, instant: _Instant) -> None:
+    """Say so where an instant is of an action that is not known."""
+    path = f".hoodie/{instant.entry.path}"
+    try:
+        require_known_name("Hudi: action", instant.action, _ACTIONS)
+    except UnknownFormat as error:
+        files.unknown(path, error)
+    else:
+        if instant.action not in _ACTIONS:
+            files.damaged(path, "its action is one bit away from a known one")
+
+
 def _told(files: Metadata, instant: _Instant) -> dict[str, Any]:
     """Return the metadata of an instant, of JSON or Avro; {} if they are damaged, which becomes a finding."""
     data = files.read(".hoodie", instant.entry)
@@ -148,13 +191,22 @@ def _told(files: Metadata, instant: _Instant) -> dict[str, Any]:
                 told = [*records_of(data)]
                 if len(told) != 1:
                     raise NotAvro(f"it holds {len(told)} records, where metadata are one")
-                return _object(told[0])
+                return _known(_object(told[0]))
             if instant.action not in _COMMITS and data.strip():
                 raise NotAvro("it does not begin as Avro files do")
             return _object(json_of(data))
+    except UnknownFormat as error:
+        files.unknown(path, error)
+        return {}
     except (NoJson, NotAvro) as error:
         files.damaged(path, str(error))
         return {}
+
+
+def _known(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an instant again, if they are of a version that is known."""
+    require_known("Hudi: version of the metadata", whole(told.get("version")) or 0, _NEWEST_METADATA)
+    return told
 
 
 def _object(value: Any) -> dict[str, Any]:

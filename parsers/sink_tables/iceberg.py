@@ -19,16 +19,18 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cklog.budgets import budgets, check_json, inflating, reading
+from cklog.budgets import inflating, reading
 from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
 from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit
 from cklog.local_files import without_file_scheme, without_query
 from cklog.masking import masked_options
 from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.sink_tables.ancestry import reached, way_back
-from cklog.parsers.sink_tables.files import Metadata, NoJson, require_found, text, whole
+from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, require_found, text, whole
+from cklog.parsers.sink_tables.iceberg_names import check_known
 from cklog.parsers.sink_tables.iceberg_stamps import Remembered, stamps_of
 from cklog.storage import FileEntry, Root
+from cklog.unknown_formats import UnknownFormat
 
 MAIN = "main"
 CATALOG = "catalog:"
@@ -70,7 +72,7 @@ def read(uri: str, branch: str = "") -> SinkTable:
         assert entry is not None
         found = _parsed(files, "", entry)
         if found is None:
-            files.refuse_damaged()
+            files.refuse_flawed()
         newer = [e.path for e in files.listed("").values() if (_number(e) or 0) > (_number(entry) or 0)]
         if newer:
             files.say("older-metadata", "warning", name, f"{max(newer)} beside it is newer, and was not read")
@@ -150,7 +152,7 @@ def _newest(files: Metadata) -> Any:
         if (found := _parsed(files, "metadata", entry)) is not None:
             break
     else:
-        files.refuse_damaged()
+        files.refuse_flawed()
     if len(same) > 1:
         names = " and ".join(e.path for e in same[:3])
         files.unsure(
@@ -206,8 +208,10 @@ def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
         with reading(files.place(path)):
             if data[:2] == b"\x1f\x8b":
                 data = _inflated(data)
-            check_json(data, budgets().table_values)
+            check_known(json_of(data))
         return library.parse_raw(data.decode("utf-8"))
+    except UnknownFormat as error:
+        files.unknown(path, error)
     except NoJson as error:
         files.damaged(path, str(error))
     except (CklogError, MemoryError):
@@ -222,6 +226,8 @@ def _inflated(data: bytes) -> bytes:
     try:
         with open_stream(pa.BufferReader(data), "gzip") as stream:
             return b"".join(inflating(iter(partial(stream.read, 1 << 20), b""), len(data)))
+    except UnknownFormat:
+        raise
     except OSError as error:
         raise NoJson(f"it cannot be decompressed: {error}") from None
 

@@ -18,9 +18,11 @@ from typing import Any
 from cklog.errors import NotFound
 from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit, Writer
 from cklog.local_files import without_query
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.model.wording import many
 from cklog.parsers.sink_tables.files import Metadata, members, require_found, text, whole
 from cklog.storage import FileEntry
+from cklog.unknown_formats import UnknownFormat, require_known, require_known_name
 
 MAIN = "main"
 BATCH = (1 << 63) - 1
@@ -28,6 +30,8 @@ BATCH = (1 << 63) - 1
 
 _SNAPSHOT = re.compile(r"snapshot-([1-9][0-9]{0,18})")
 _HINTS = ("LATEST", "EARLIEST")
+_NEWEST_VERSION = 3
+_KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 _OPERATIONS: dict[str, Operation] = {"APPEND": "append", "COMPACT": "rewrite", "OVERWRITE": "overwrite"}
 
 
@@ -43,7 +47,7 @@ def read(uri: str, branch: str = "") -> SinkTable:
     listed = files.listed(folder)
     require_found(bool(listed) or bool(files.listed("schema")), uri, "snapshot/snapshot-* and schema/schema-*")
     entries = dict(sorted((int(m[1]), entry) for path, entry in listed.items() if (m := _SNAPSHOT.fullmatch(path))))
-    snapshots = {number: members(files.parsed(folder, entry)) for number, entry in entries.items()}
+    snapshots = {number: _snapshot(files, folder, entry) for number, entry in entries.items()}
     _check_hints(files, folder, listed, list(entries))
     _check_whole(files, folder, snapshots)
     first = min(entries, default=None)
@@ -61,6 +65,25 @@ def read(uri: str, branch: str = "") -> SinkTable:
         expired_before=whole(snapshots[first].get("timeMillis")) if expired and first is not None else None,
     )
     return files.finish(table, len(snapshots))
+
+
+def _snapshot(files: Metadata, folder: str, entry: FileEntry) -> dict[str, Any]:
+    """Return the members of a snapshot; none where it is damaged, or of a version or kind that is not known."""
+    found = members(files.parsed(folder, entry))
+    path, kind, version = f"{folder}/{entry.path}", text(found.get("commitKind")), found.get("version", 1)
+    try:
+        if found and ((number := whole(version)) is None or number < 1):
+            files.damaged(path, f"its version is {str(version)[:40]}")
+            return {}
+        require_known("Paimon: version of the snapshot", whole(version) or 1, _NEWEST_VERSION)
+        if kind:
+            require_known_name("Paimon: commitKind", kind, _KINDS)
+            if kind not in _KINDS:
+                files.damaged(path, f"its commitKind is {kind[:40]!r}, one bit away from a known one")
+    except UnknownFormat as error:
+        files.unknown(path, error)
+        return {}
+    return found
 
 
 def _branches(files: Metadata) -> dict[str, list[int]]:
@@ -86,7 +109,10 @@ def _tags(files: Metadata) -> dict[str, str]:
     tags = {}
     for path, entry in files.listed("tag").items():
         if path.startswith("tag-"):
-            number = whole(members(files.parsed("tag", entry)).get("id"))
+            found = members(files.parsed("tag", entry))
+            if (version := whole(found.get("version")) or 1) > _NEWEST_VERSION:
+                files.say(UNKNOWN_VERSION, "warning", f"tag/{path}", f"its version is {version}. Use a newer cklog")
+            number = whole(found.get("id"))
             if number is not None:
                 tags[text(path.removeprefix("tag-"))] = str(number)
     return tags
@@ -109,7 +135,7 @@ def _check_whole(files: Metadata, folder: str, snapshots: Mapping[int, dict[str,
     if holes:
         files.unsure("missing-table-version", folder, f"{many(holes, 'snapshot')} between others gone")
     for number, snapshot in snapshots.items():
-        if whole(snapshot.get("id")) != number and not files.is_damaged(f"{folder}/snapshot-{number}"):
+        if whole(snapshot.get("id")) != number and not files.is_flawed(f"{folder}/snapshot-{number}"):
             files.damaged(f"{folder}/snapshot-{number}", f"its id is {str(snapshot.get('id'))[:40]}")
 
 

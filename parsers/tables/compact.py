@@ -53,6 +53,26 @@ class Compact:
                 found[id] = field.read(self)
         return found
 
+    def leading(self, wanted: Mapping[int, Field]) -> dict[int, Any]:
+        """Read the fields that are wanted from the beginning of a struct, up to the first other one."""
+        found: dict[int, Any] = {}
+        id = 0
+        while head := self._byte():
+            id = id + (head >> 4) if head >> 4 else self.integer()
+            field = wanted.get(id)
+            if field is None or field.kind != head & 15:
+                break
+            found[id] = field.read(self)
+        return found
+
+    def union(self, depth: int) -> int:
+        """Pass over a struct of one field; return the id of that field."""
+        id = 0
+        while head := self._byte():
+            id = id + (head >> 4) if head >> 4 else self.integer()
+            self._pass(head & 15, depth)
+        return id
+
     def integer(self) -> int:
         """Read a signed integer."""
         number = self._count()

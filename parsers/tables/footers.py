@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from cklog.parsers.tables.compact import BINARY, I32, I64, LIST, STRUCT, Compact, Field
 
-_TAIL = struct.Struct("<I4s")
+TAIL = struct.Struct("<I4s")
 _INTEGER = struct.Struct("<q")
 _INT64 = 2
 
@@ -27,11 +27,13 @@ class Chunk(NamedTuple):
     """A column in a row group.
 
     `path` : its name, and of a column inside others theirs before it
-    `start`, `size` : the bytes of its pages; -1: not said
+    `start`, `size` : the bytes of its pages; -1, as of every number: not said
     `dictionary` : whether it has a dictionary, which lies before its other pages
-    `codec`, `values` : the number of what compresses its pages, and how many values they have; -1: not said
-    `how` : whether its pages follow its dictionary, the numbers of its type and of its encodings, how long each of its
-        bounds is, and of which levels there are how many counts
+    `type`, `codec`, `encodings` : the numbers of its type, of what compresses its pages, and of how values are written
+    `values` : how many values its pages have
+    `how` : whether its pages follow its dictionary, how long each of its bounds is, and of which levels there are how
+        many counts
+    `encrypted` : whether its pages are encrypted
     `bounds` : (least, greatest), if it holds 64-bit integers and these are noted
     """
 
@@ -39,9 +41,12 @@ class Chunk(NamedTuple):
     start: int
     size: int
     dictionary: bool
+    type: int
     codec: int
+    encodings: tuple[int, ...]
     values: int
     how: tuple[object, ...]
+    encrypted: bool
     bounds: tuple[int, int] | None
 
 
@@ -55,14 +60,14 @@ class Footer(NamedTuple):
 def read_footer(file: Any) -> Footer | None:
     """Return the footer of an open file, None if it does not make sense."""
     size = file.size()
-    file.seek(max(size - _TAIL.size, 0))
-    tail = file.read(_TAIL.size)
-    if len(tail) < _TAIL.size:
+    file.seek(max(size - TAIL.size, 0))
+    tail = file.read(TAIL.size)
+    if len(tail) < TAIL.size:
         return None
-    length, mark = _TAIL.unpack(tail)
-    if mark != b"PAR1" or length > size - _TAIL.size:
+    length, mark = TAIL.unpack(tail)
+    if mark != b"PAR1" or length > size - TAIL.size:
         return None
-    file.seek(size - _TAIL.size - length)
+    file.seek(size - TAIL.size - length)
     footer = file.read(length)
     return _footer_kept(footer) if length <= _KEPT_BYTES else footer_in(footer)
 
@@ -100,7 +105,8 @@ def bounds_of(chunks: list[Chunk]) -> Bounds:
 
 def _chunk(compact: Compact) -> Chunk:
     """Read a column's entry."""
-    about = compact.fields(_CHUNK, 2).get(3, {})
+    entry = compact.fields(_CHUNK, 2)
+    about = entry.get(3, {})
     noted = about.get(12, {})
     data, dictionary = about.get(9, -1), about.get(11, 0)
     first = dictionary > 0 and (data <= 0 or dictionary < data)  # of no rows nothing but the dictionary is there
@@ -111,12 +117,15 @@ def _chunk(compact: Compact) -> Chunk:
         start=dictionary if first else data,
         size=about.get(7, -1),
         dictionary=11 in about,
+        type=about.get(1, -1),
         codec=about.get(4, -1),
+        encodings=tuple(about.get(2, ())),
         values=about.get(5, -1),
         how=(
-            *(dictionary < data, about.get(1, -1), *about.get(2, ()), *((id, len(noted[id])) for id in sorted(noted))),
+            *(dictionary < data, *((id, len(noted[id])) for id in sorted(noted))),
             *sorted(about.get(16, {}).items()),
         ),
+        encrypted=_CRYPTO in entry,
         bounds=(_INTEGER.unpack(least)[0], _INTEGER.unpack(greatest)[0]) if whole else None,
     )
 
@@ -156,11 +165,16 @@ _ABOUT = {
 """`ColumnMetaData`: type, encodings, path_in_schema, codec, num_values, total_compressed_size, the offsets of data and
 dictionary, statistics, size_statistics."""
 
-_CHUNK = {3: Field(STRUCT, lambda compact: compact.fields(_ABOUT, 3))}
+_CRYPTO = 8
+_CHUNK = {
+    3: Field(STRUCT, lambda compact: compact.fields(_ABOUT, 3)),
+    _CRYPTO: Field(STRUCT, lambda compact: compact.fields({}, 3)),
+}
 _GROUP = {1: Field(LIST, lambda compact: compact.list_of(STRUCT, _chunk))}
 _ROWS, _GROUPS = 3, 4
 _FILE = {
     _ROWS: Field(I64, lambda compact: (compact.at, compact.integer(), compact.at)),
     _GROUPS: Field(LIST, lambda compact: (compact.at, compact.list_of(STRUCT, _group), compact.at)),
 }
-"""`ColumnChunk`: meta_data; `RowGroup`: columns; `FileMetaData`: num_rows and row_groups, each with where it lies."""
+"""`ColumnChunk`: meta_data and crypto_metadata; `RowGroup`: columns; `FileMetaData`: num_rows and row_groups, each with
+where it lies."""

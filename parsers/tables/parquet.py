@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from cklog.arrays.columns import timestamps_as_ms
 from cklog.arrow_errors import ARROW_ERRORS
@@ -22,9 +21,10 @@ from cklog.errors import first_line
 from cklog.inputs.member_names import find_misspelling, misplaced
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
+from cklog.parsers.tables.column_rules import faults
 from cklog.parsers.tables.footers import Bounds, bounds_of, read_footer
-from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
-from cklog.parsers.tables.records import SPELT, NotARecord, faults, is_listed, json_text, member_of, members_of
+from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows, read_metadata
+from cklog.parsers.tables.records import SPELT, NotARecord, is_listed, json_text, member_of, members_of
 from cklog.progress import count_bytes
 from cklog.storage import open_file
 
@@ -44,7 +44,7 @@ _UNFIT = 64
 def footer(uri: str, listed: int) -> Any:
     """Read the metadata of a file that had so many bytes; one of `UNREADABLE` if it has none that can be read."""
     with open_file(uri, listed) as file:
-        return pq.read_metadata(file)
+        return read_metadata(file)
 
 
 def row_groups(uri: str, path: str, listed: int, split_bytes: int, wanted: RowFilter | None) -> Iterator[Split]:
@@ -116,7 +116,7 @@ def _read_row_groups(
     With a kernel what it makes of rows, where they are decoded by loops, and these see all that is looked for: that
     there is no null, and no number out of range.
     """
-    schema, metadata = TABLES[table], pq.read_metadata(handle)
+    schema, metadata = TABLES[table], read_metadata(handle)
     texts = _dictionary_columns(schema, metadata)
     check_rows(split.path, metadata.num_rows, handle.size())
     stored = metadata.schema.to_arrow_schema().names
@@ -296,10 +296,10 @@ def _intact_rows(
     if not reasons:
         yield batch
         return
-    bad = reasons[0][0]
-    for mask, _ in reasons[1:]:
-        bad = pc.or_(bad, mask)
+    bad = reasons[0].rows
+    for fault in reasons[1:]:
+        bad = pc.or_(bad, fault.rows)
     for i in pc.indices_nonzero(bad).to_pylist():
-        why = next(text for mask, text in reasons if mask[i].as_py())
-        yield Damage(path, "bad-record", row + i, why)
+        first = next(fault for fault in reasons if fault.rows[i].as_py())
+        yield Damage(path, first.id, row + i, first.why)
     yield batch.filter(pc.invert(bad))

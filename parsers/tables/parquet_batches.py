@@ -33,6 +33,7 @@ from cklog.parsers.tables.parquet_columns import (
 )
 from cklog.parsers.tables.parquet_loops import DECODE
 from cklog.parsers.tables.parquet_pages import pages, totals_of
+from cklog.parsers.tables.parquet_versions import require_known_columns, require_known_footer
 
 _CHUNK_BYTES, _CHUNK_PAGES = 64 << 20, 1 << 12
 """Column chunks up to this size and number of pages are decoded by loops."""
@@ -64,6 +65,19 @@ def check_rows(path: str, rows: int, size: int) -> None:
     most = budgets().rows + ROWS_PER_BYTE * size
     if rows > most:
         raise over(f"the number of rows, {rows} in {size} bytes,", most, path)
+
+
+def read_metadata(handle: Any) -> Any:
+    """Read the metadata of an open file.
+
+    Raises
+    ------
+    UnknownFormat : they are of a version that cklog does not know
+    OSError, one of `ARROW_ERRORS` : it has none that can be read
+    """
+    require_known_footer(handle)
+    handle.seek(0)
+    return pq.read_metadata(handle)
 
 
 class ParquetRows:
@@ -128,7 +142,9 @@ class ParquetRows:
         ------
         OverBudget : the row group cannot be read within the budgets
         OSError, one of `ARROW_ERRORS` : it cannot be read at all
+        UnknownFormat : it is stored in a way that cklog does not know
         """
+        require_known_columns(self._chunks[group][k] for k in self._leaves)
         chunks = self._stored_pages(group)
         costs = [self._cost(group, k, chunks.get(k)) for k in self._leaves]
         count = self._metadata.row_group(group).num_rows
@@ -226,7 +242,10 @@ class ParquetRows:
     def _ask_arrow(self, group: int) -> None:
         """Raise `NotHere` where Arrow refuses a row group's footer; ask once for all that say the same of columns."""
         chunks = [self._chunks[group][k] for k in self._leaves]
-        said = (self._about, *((one.path, one.how, one.codec, one.dictionary) for one in chunks))
+        said = (
+            self._about,
+            *((c.path, c.type, c.codec, c.encodings, c.how, c.dictionary) for c in chunks),
+        )
         if said not in _ACCEPTED:
             try:
                 first = next(self.file.iter_batches(1, [group], self._columns, use_threads=False), None)

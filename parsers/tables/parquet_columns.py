@@ -20,6 +20,7 @@ from cklog.arrays.types import Bytes, Ints, Small
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.engine.scan import BlockKernel, Folded
 from cklog.parsers.codecs.decompression import DecompressionError, decompress_to_array
+from cklog.parsers.tables.column_rules import are_small
 from cklog.parsers.tables.parquet_headers import (
     AT,
     BYTES,
@@ -45,7 +46,8 @@ from cklog.parsers.tables.parquet_loops import (
     UNNAMED,
 )
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, INDICES, PageTotals
-from cklog.parsers.tables.records import BIGGEST, are_small
+from cklog.parsers.tables.parquet_versions import NEWEST_ENCODING
+from cklog.parsers.tables.records import BIGGEST
 
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
@@ -72,6 +74,8 @@ def stored_pages(chunk: Bytes, most: int) -> Ints | None:
     if count < 0:
         return None
     pages = found[: FIELDS * count].reshape(-1, FIELDS)
+    if (pages[:, ENCODING] > NEWEST_ENCODING).any():
+        return None
     return None if ((pages[:, TYPE] == _DICTIONARY_PAGE) & (pages[:, VALUES] > pages[:, BYTES])).any() else pages
 
 

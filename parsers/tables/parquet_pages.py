@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from cklog.parsers.tables.compact import I32, STRUCT, Compact, Field
+from cklog.parsers.tables.parquet_versions import NEWEST_ENCODING, NEWEST_PAGE_TYPE
+from cklog.unknown_formats import require_known
 
 DICTIONARY = 2
 INDICES = (2, 8)
@@ -76,6 +78,7 @@ def pages(handle: Any, start: int, size: int) -> Iterator[Page]:
     Raises
     ------
     ArrowInvalid : there is no header where one should be, or one that cannot be true
+    UnknownFormat : a page is of a type, or in an encoding, that cklog does not know
     """
     at, end = start, start + size
     while at < end:
@@ -87,6 +90,8 @@ def pages(handle: Any, start: int, size: int) -> Iterator[Page]:
             raise pa.ArrowInvalid(f"no page begins at byte {at}")
         if found.type == DICTIONARY and found.values > found.bytes:  # Arrow allocates for as many as the header says
             raise pa.ArrowInvalid(f"the dictionary at byte {at} has {found.values} values in {found.bytes} bytes")
+        require_known(f"the page at byte {at} has type", found.type, NEWEST_PAGE_TYPE)
+        require_known(f"the page at byte {at} has encoding", found.encoding, NEWEST_ENCODING)
         yield found
         at += length + stored
 

@@ -11,20 +11,19 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cklog.arrays.columns import map_rows
 from cklog.budgets import check_json
 from cklog.errors import first_line
 from cklog.inputs.member_names import damaged_name, misplaced
 from cklog.model.schemas import CHOICES, TABLES
+from cklog.unknown_formats import UnknownFormat, is_one_bit_apart
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 BIGGEST = (1 << 63) - 1
 """No number reaches this: the next one would not fit 64 bits."""
 
@@ -58,7 +57,15 @@ UNSEALED = "no crc32c, in a file whose bytes cannot be trusted"
 
 
 class NotARecord(Exception):
-    """Why a line is skipped."""
+    """Why a line is skipped; `id` is that of the damage."""
+
+    id = "bad-record"
+
+
+class UnknownWord(NotARecord):
+    """A column of a few words holds another one, which a later version may have."""
+
+    id = UnknownFormat.id
 
 
 def strict_json(line: bytes, required: bool = False, known: Collection[str] = ()) -> dict[str, Any]:
@@ -267,8 +274,14 @@ def _as_watermarks(name: str, value: Any) -> list[tuple[str, int]]:
 
 def _as_word(name: str, value: Any) -> str:
     if value not in CHOICES[name]:
-        raise NotARecord(f"{name} is {_shortened(_as_text(name, value))}, not one of {', '.join(CHOICES[name])}")
+        why = f"{name} is {_shortened(_as_text(name, value))}, not one of {', '.join(CHOICES[name])}"
+        raise UnknownWord(why) if is_another_word(name, value) else NotARecord(why)
     return str(value)
+
+
+def is_another_word(name: str, value: str) -> bool:
+    """Return whether a word that a column does not know is none of its words with one bit changed, and no bytes."""
+    return _WORD.fullmatch(value) is not None and not any(is_one_bit_apart(value, word) for word in CHOICES[name])
 
 
 def json_text(value: Any) -> str:
@@ -322,62 +335,6 @@ _CONVERTERS: dict[str, Callable[[str, Any], Any]] = {
 def _shortened(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def faults(batch: pa.RecordBatch, schema: pa.Schema, seen: Collection[str] = ()) -> Iterator[tuple[pa.Array, str]]:
-    """Yield (rows at fault, why) by the rules of `as_record`, on whole columns of the right types.
-
-    Rows at fault are a boolean array of shape (rows,), e.g. [False, True] with "seq is less than 0". Of the columns in
-    `seen` no number is less than 0 or beyond 64 bits: whoever read them has looked.
-    """
-    for name in batch.schema.names:
-        yield from _column_faults(name, batch.column(name), schema, name in seen)
-    if "type" in batch.schema.names:
-        kinds = None
-        for name, lacking in (("window", (*FOOTPRINTS, "result")), ("open_windows", FOOTPRINTS)):
-            if name in batch.schema.names and batch.column(name).null_count:
-                kinds = batch.column("type").cast(pa.string()) if kinds is None else kinds
-                needs = pc.is_in(kinds, value_set=pa.array(lacking, pa.string()))
-                mask = pc.and_(needs, pc.is_null(batch.column(name)))
-                if pc.any(mask).as_py():
-                    yield mask, f"no field {name} in a record of type {' or '.join(lacking)}"
-
-
-def _column_faults(name: str, array: pa.Array, schema: pa.Schema, seen: bool) -> Iterator[tuple[pa.Array, str]]:
-    """Yield (rows at fault, why) for one column; `seen`: all its numbers are in range."""
-    if array.null_count and name in schema.names and not schema.field(name).nullable:
-        yield pc.is_null(array), f"no field {name}"
-    if name in NOT_NEGATIVE and not seen and not are_small(array):
-        span = pc.min_max(array).as_py()
-        if (span["min"] or 0) < 0:
-            yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
-        if (span["max"] or 0) >= BIGGEST:
-            yield pc.fill_null(pc.greater_equal(array, BIGGEST), False), f"{name} is beyond 64 bits"
-    if pa.types.is_floating(array.type):
-        fits = pc.less(pc.abs(array), float(BIGGEST))  # false for what is not a number
-        if array.null_count < len(array) and not pc.all(fits).as_py():
-            yield pc.fill_null(pc.invert(fits), False), f"{name} is beyond 64 bits"
-    if name in schema.names and is_listed(schema.field(name)):
-        words = pa.array([*CHOICES[name], None], pa.string())
-        if pa.types.is_dictionary(array.type) and pc.all(pc.is_in(array.dictionary, value_set=words)).as_py():
-            return
-        known = pc.is_in(array.cast(pa.string()), value_set=words)
-        if not pc.all(known).as_py():
-            yield pc.invert(known), f"{name} is not one of {', '.join(CHOICES[name])}"
-    if pa.types.is_map(array.type) and len(array):
-        row, inside = map_rows(array)
-        negative = pc.fill_null(pc.less(array.items, 0), True).to_numpy(zero_copy_only=False) & inside
-        if negative.any():
-            bad = np.zeros(len(array), np.bool_)
-            bad[row[negative]] = True
-            yield pa.array(bad), f"{name} holds a watermark less than 0"
-
-
-def are_small(array: pa.Array) -> bool:
-    """Say whether no number is less than 0 or beyond 64 bits, if that can be told in one look: negatives are large."""
-    if array.null_count or not pa.types.is_int64(array.type):
-        return not len(array)
-    return not len(array) or bool(array.to_numpy().view(np.uint64).max() < BIGGEST)
 
 
 def batch_of_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:

@@ -18,13 +18,13 @@ from cklog.arrays.columns import codes, integers
 from cklog.arrays.order import stable_order
 from cklog.arrays.types import Floats, Ints, Mask
 from cklog.engine.reading import Reading
-from cklog.errors import CorruptInput, NotFound, Unreadable
+from cklog.errors import CorruptInput, NotFound
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import as_it_is, read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.schemas import STATE
-from cklog.model.verdict import DAMAGE, UNREAD
+from cklog.model.verdict import HIDING, error_without_records
 from cklog.model.wording import among, many
 
 _RADIX = 1 << 16
@@ -259,12 +259,8 @@ def read_sizes(tables: OffersRecords, reading: Reading) -> SamplesRead:
         raise NotFound("no state-size samples here", "a run folder has them in state/: operator, subtask, time, bytes")
     table, findings, inputs = read_table(tables, reading, "state", tuple(STATE.names), as_it_is, STATE)
     if not len(table):
-        unread = next((f for f in findings if f.id == UNREAD), None)
-        if unread is not None:
-            message = f"no state-size sample can be read; {unread.message}"
-            raise Unreadable(message, "ask again as a user who may read it, or on a whole copy")
-        first = next((f": {f.message}" for f in findings if f.id in DAMAGE), "")
-        raise CorruptInput(f"no state-size sample can be read{first}", "look for another copy of state/")
+        hiding = [f for f in findings if f.id in HIDING]
+        raise error_without_records("no state-size sample can be read", hiding, "look for another copy of state/")
     sizes, twice = sizes_of(table)  # whether a sample is a turning point depends on neighbours, in any file
     return SamplesRead(sizes, findings + twice, tuple(inputs))
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce
-from cklog.errors import CorruptInput, NotFound, Unreadable
+from cklog.errors import NotFound
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state
 from cklog.history.pieces import record_pieces
@@ -33,7 +33,7 @@ from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask, parse_channel, parse_subtask
 from cklog.model.question import Question
 from cklog.model.schemas import CHECKPOINTS
-from cklog.model.verdict import DAMAGE, FLAWS, HIDING, NOT_JUDGED, UNREAD
+from cklog.model.verdict import DAMAGE, FLAWS, HIDING, NOT_JUDGED, error_without_records
 from cklog.model.wording import first_few
 from cklog.runs.records.absent import missed_queues, no_queue_of
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Execution, Fixed
@@ -211,15 +211,11 @@ class RecordReader:
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):
             return
-        damaged = [f for f in findings if f.id in DAMAGE and f.severity == "error"]
-        if damaged:
-            message = f"no checkpoint record can be read; {damaged[0].message}"
-            raise CorruptInput(message, "look for another copy of checkpoints/")
-        unread = [f for f in findings if f.id in NOT_JUDGED]
-        if unread:
-            message = f"no checkpoint record can be read; {unread[0].message}"
-            as_other = "run again as a user with read permission, or on a complete copy"
-            raise Unreadable(message, as_other if unread[0].id == UNREAD else "use a newer cklog")
+        hiding = [f for f in findings if f.id in NOT_JUDGED or (f.id in DAMAGE and f.severity == "error")]
+        if hiding:
+            raise error_without_records(
+                "no checkpoint record can be read", hiding, "look for another copy of checkpoints/"
+            )
         known, channels = self.named()
         if not (known or channels):
             message = "there is no checkpoint record here, and no job.json that names operators"

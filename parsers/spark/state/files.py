@@ -50,6 +50,7 @@ from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
 from cklog.parsers.spark.state.schemas import has_all_schemas
 from cklog.parsers.spark.state.tables import SnapshotTables
 from cklog.storage import FileEntry, Root, open_file
+from cklog.unknown_formats import UnknownFormat
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _BEGINS = {"lz4": MAGIC, "zstd": _ZSTD, "snappy": snappy_frames.MAGIC, "lzf": b"ZV"}
@@ -246,6 +247,8 @@ def _decompress_snappy(chunks: Iterable[bytes]) -> Iterator[bytes]:
     most = budgets().payload
     try:
         yield from snappy_frames.unframed(ByteStream(chunks), most)
+    except UnknownFormat as error:
+        raise Damaged(error.id, 0, str(error)) from None
     except snappy_frames.BadSnappy as bad:
         raise Damaged("corrupt-file", bad.at, str(bad)) from None
     except snappy_frames.SnappyOverLimit:
@@ -261,6 +264,8 @@ def _decompress_zstd(source: Any) -> Iterator[bytes]:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # refused: nothing is known of the stream
+        if isinstance(error, UnknownFormat):
+            raise Damaged(error.id, None, str(error)) from None
         raise Damaged("corrupt-file", None, "its zstd stream breaks off or is damaged") from None
 
 
@@ -325,6 +330,8 @@ def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
     """
     try:
         metadata = read_member(data, "metadata")
+    except UnknownFormat as error:
+        raise Damaged(error.id, None, str(error)) from None
     except BadArchive as error:
         raise Damaged("corrupt-file", None, str(error)) from None
     return _decode_metadata(metadata)

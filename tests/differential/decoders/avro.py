@@ -13,6 +13,7 @@ import fastavro
 
 from cklog.errors import OverBudget
 from cklog.parsers.codecs.avro import NotAvro, records_of
+from cklog.unknown_formats import UnknownFormat
 from tests.differential.mutations import Damage
 from tests.differential.verdicts import Decoder, Excuse, Outcome
 
@@ -153,7 +154,7 @@ def _read(data: bytes) -> Outcome:
         return Outcome("value", [*records_of(data)])
     except OverBudget as reason:
         return Outcome("limit", why=reason.what)
-    except NotAvro as reason:
+    except (NotAvro, UnknownFormat) as reason:
         return Outcome("refused", why=str(reason))
 
 

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from cklog.parsers.connect.java_map import NotThisMap, read_map
+from cklog.unknown_formats import UnknownFormat
 from tests.builders.connect import java_map
 from tests.differential.mutations import Damage
 from tests.differential.references.java_stream import JavaStream, NotJava
@@ -29,8 +30,8 @@ def _made(damage: Damage) -> bytes:
 def _read(data: bytes) -> Outcome:
     try:
         return Outcome("value", [(pair.key, pair.value) for pair in read_map(data).pairs])
-    except NotThisMap as reason:
-        return Outcome("refused", why=reason.why)
+    except (NotThisMap, UnknownFormat) as reason:
+        return Outcome("refused", why=str(reason))
 
 
 def _held(value: Any) -> bytes | None:

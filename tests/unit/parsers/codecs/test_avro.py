@@ -12,6 +12,7 @@ import pytest
 from cklog.budgets import Budgets, budgets, use
 from cklog.errors import OverBudget
 from cklog.parsers.codecs.avro import NotAvro, records_of
+from cklog.unknown_formats import UnknownFormat
 from tests.builders.lakes.avro import SYNC, container, long
 from tests.builders.lakes.sink_tables import append, iceberg_table, place
 
@@ -74,11 +75,15 @@ def test_blocks_together_become_no_more_than_a_file_may() -> None:
 
 
 def test_other_codecs_and_schemas() -> None:
-    """What cannot be followed is said, by its name."""
-    with pytest.raises(NotAvro, match="snappy"):
+    """What cannot be followed is said, by its name; one bit away from a known name it is damage."""
+    with pytest.raises(UnknownFormat, match="snappy"):
         list(records_of(container("long", [1], "snappy")))
-    with pytest.raises(NotAvro, match="not in it"):
+    with pytest.raises(NotAvro, match="deflatd"):
+        list(records_of(container("long", [1], "deflatd")))
+    with pytest.raises(UnknownFormat, match="Lost"):
         list(records_of(container("long", [1]).replace(b'"long"', b'"Lost"')))
+    with pytest.raises(NotAvro, match="not in it"):
+        list(records_of(container("long", [1]).replace(b'"long"', b'"lonf"')))
 
 
 def test_what_asks_for_too_much() -> None:
@@ -135,13 +140,13 @@ def head_of(schema: Any) -> bytes:
         {"type": "record", "name": "R", "fields": [{"name": "f"}]},
         {"type": "record", "name": "R", "fields": [FIELD, FIELD]},
         {"type": "record", "name": "R-1", "fields": [FIELD]},
-        {"type": "recerd", "name": "R", "fields": [FIELD]},
+        {"type": "recorf", "name": "R", "fields": [FIELD]},
         {"type": "array"},
         {"type": "map", "items": "long"},
         {"type": "enum", "name": "E"},
         {"type": "enum", "name": "E", "symbols": ["A", "A"]},
         {"type": "fixed", "name": "F", "size": True},
-        {"type": "lung"},
+        {"type": "lonf"},
         ["null", {"type": "record", "name": "R", "fields": [{"name": "f", "type": "S"}]}],
         [{"type": "fixed", "name": "F", "size": 1}, {"type": "fixed", "name": "F", "size": 2}],
     ],

@@ -102,7 +102,7 @@ def test_a_file_that_ends_early_is_cut_short_and_nothing_else(end: int) -> None:
     ("data", "why"),
     [
         (b"PK\x03\x04" + PINNED[4:], "the start of a Java stream"),
-        (PINNED.replace(b"java.util.HashMap", b"java.util.HashSet"), "the class java.util.HashMap"),
+        (PINNED.replace(b"java.util.HashMap", b"java.util.HashMaq"), "the class java.util.HashMap"),
         (PINNED.replace(b"\x02[B", b"\x02[C"), "the class of arrays of bytes"),
         (PINNED.replace(struct.pack(">f", 0.75), struct.pack(">f", -1.0)), "a load factor"),
         (PINNED.replace(b"\x00\x00\x00\x25[", b"\xff\xff\xff\xff["), "an array of -1 bytes"),
