@@ -187,6 +187,13 @@ def test_what_is_right_about_a_file_of_a_later_version_passes() -> None:
     assert {"corrupt-file", "checksum-mismatch", "bad-record"} <= unknown.DAMAGE
 
 
+@pytest.mark.parametrize(("row", "wrong"), [({"exit": 3}, True), ({"exit": 5}, False)])
+def test_a_row_of_scan_that_is_a_bound_needs_no_word_of_a_later_version(row: dict[str, Any], wrong: bool) -> None:
+    row |= {"path": "p", "worst": ["corrupt-file"], "errors": 1, "warnings": 0, "infos": 0, "message": "", "chosen": ""}
+    found = {"schema": "cklog.scan/1", "verdict": "findings", "findings": [], "result": {"runs": [row]}}
+    assert bool(list(unknown.violations_of(NAME, WHOLE, told(3, found), lambda: DAMAGED))) == wrong
+
+
 SUBJECTS = (
     *("spark-wordcount", "spark-state-rocksdb", "flink-orders", "kafka-broker", "connect-offsets", "crafted/join-gz"),
     *("crafted/join-zst", "crafted/join-parquet", "checkmate-uncoordinated", "tables/spark-iceberg-branch"),

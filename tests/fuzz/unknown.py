@@ -69,9 +69,9 @@ def violations_of(name: str, base: Told, found: Told, damaged: Callable[[], Told
 
 
 def _row_names_it(answer: measures.Answer) -> bool:
-    """Whether a row of `scan`, which has no findings of its own, names such a file's finding."""
-    rows = (answer["result"] or {}).get("runs") or ()
-    return any({*_UNKNOWN} & {*row.get("worst", ())} for row in rows if isinstance(row, dict))
+    """Whether a row of `scan`, which has no findings of its own, names such a file's finding, or is only a bound."""
+    rows = [row for row in (answer["result"] or {}).get("runs") or () if isinstance(row, dict) and "worst" in row]
+    return any(row["exit"] == 5 or {*_UNKNOWN} & {*row["worst"]} for row in rows)
 
 
 def _is_read(before: measures.Answer, after: measures.Answer, damaged: Callable[[], Told]) -> bool:
