@@ -57,7 +57,8 @@ def skipped_findings(
     of_query = (
         fit for fit in fits(tables, batch_restart(plan)) if fit.format == "delta" and fit.writer == plan.query_id
     )
-    has_it = [fit.name for fit in of_query if fit.remembers is not None and fit.remembers >= batch]
+    agreeing = (fit for fit in of_query if fit.agrees is not False)
+    has_it = [fit.name for fit in agreeing if fit.remembers is not None and fit.remembers >= batch]
     if not has_it:
         return []
     with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))

@@ -48,7 +48,7 @@ ORDER = re.compile(r"(Restore|The line is|Restart) ")
 
 def tells_one_story(found: dict[str, Any], folder: Path) -> None:
     """Hold the headline and the verdict to the action: what is not known is no order."""
-    action, headline = found["result"]["action"], found["result"]["details"].get("headline") or ""
+    action, headline = found["result"]["action"], found["result"].get("details", {}).get("headline", "")
     code = {"ok": 0, "unrecoverable": 4, "indeterminate": 5}.get(found["verdict"])
     if code is None:
         asks = action in ("repair-first", "salvage-first")

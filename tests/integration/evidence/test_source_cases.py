@@ -86,7 +86,7 @@ def test_a_kinesis_source_without_its_record_of_the_last_batch() -> None:
     assert severity == "error"
     assert "sources/0/shard-commit/10" in message
     code, back = answer("recovery-line", ck, "--at", "query/0=9")
-    assert (code, back["result"]["details"]["committed"], said(back, "missing-source-log")) == (0, 9, [])
+    assert (code, back["result"]["details"]["committed"], said(back, "missing-source-log")) == (3, 9, [])
 
 
 def test_a_delta_table_that_is_read_as_a_stream() -> None:

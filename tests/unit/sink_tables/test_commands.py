@@ -43,11 +43,11 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_table_that_agrees_leaves_a_plain_restart() -> None:
-    ended = cklog("recovery-line", SPARK, "--sink", "words=/lake/delta-6", "--json")
+    ended = cklog("recovery-line", SPARK, "--sink", "words=/lake/delta-5", "--json")
     found = json.loads(ended.out)
     assert (ended.code, found["result"]["action"]) == (0, "restart")
     (row,) = found["result"]["details"]["sinks"]
-    assert (row["name"], row["agrees"], row["taken_to"]) == ("words", True, 6)
+    assert (row["name"], row["agrees"], row["taken_to"]) == ("words", True, 5)
 
 
 def test_a_table_behind_the_line_asks_for_an_older_one() -> None:
@@ -57,7 +57,7 @@ def test_a_table_behind_the_line_asks_for_an_older_one() -> None:
     assert result["runs"][0]["chosen"] == "batch 4"
     assert result["details"]["sink_line"]["at"] == "query/0=4"
     assert " By state alone: The line is batch 5" in result["details"]["headline"]
-    assert cklog("recovery-line", SPARK, "--sink", "words=/lake/delta-4", "--at", "query/0=4").code == 0
+    assert cklog("recovery-line", SPARK, "--sink", "words=/lake/delta-4", "--at", "query/0=4").code == 3
 
 
 def test_a_table_ahead_of_the_line_is_a_silent_loss() -> None:
@@ -179,7 +179,7 @@ def test_a_damaged_manifest_is_named_and_does_not_change_whose_folder_it_is(tmp_
     assert f"{folder}/job.json: no JSON object" in ended.err
     told = cklog("scan", folder, "--json")
     (row,) = json.loads(told.out)["result"]["runs"]
-    assert (told.code, row["format"], row["action"]) == (3, "spark-checkpoint", "undetermined")
+    assert (told.code, row["format"], row["action"]) == (5, "spark-checkpoint", "undetermined")
     assert row["message"] == f"{folder}/job.json: no JSON object"
 
 
