@@ -149,34 +149,53 @@ COLLECTOR = fb.collector(7, [COMMITTABLE])
 COMMITTER, WRITER = "streaming_committer_raw_states", "writer_raw_states"
 
 
+def sink_alone(root: Path, role: str, lists: dict[str, Sequence[bytes]]) -> None:
+    made = [fb.operator(6, [sink_state(lists)], bytes(range(16)), f"out{role}")]
+    folder = root / JOB / "chk-7"
+    folder.mkdir(parents=True)
+    properties = fb.properties((), "Checkpoint", "FORWARD_BACKWARD")
+    (folder / "_metadata").write_bytes(fb.metadata(6, made, checkpoint=7, properties=properties).data)
+
+
+def of_version(version: int) -> bytes:
+    """A committer's state with a committable of a version of its own."""
+    size = len(COMMITTABLE)
+    return fb.versioned(2, COLLECTOR.replace(fb.i32(1, size), fb.i32(version, size)))
+
+
 @pytest.mark.parametrize(
     ("role", "lists"),
     [
         (": Committer", {COMMITTER: [fb.versioned(3, COLLECTOR)]}),
-        (
-            ": Committer",
-            {
-                COMMITTER: [
-                    fb.versioned(2, COLLECTOR.replace(fb.i32(1, len(COMMITTABLE)), fb.i32(99, len(COMMITTABLE))))
-                ]
-            },
-        ),
-        (": Committer", {"iceberg-files-committer-state": [b"\0\1zz"]}),
+        (": Committer", {COMMITTER: [of_version(99)]}),
         (": Writer", {WRITER: [fb.versioned(9, b"abc")]}),
+    ],
+    ids=["collector", "committable", "writer"],
+)
+def test_of_an_unknown_version_nothing_is_said_of_results(
+    tmp_path: Path, role: str, lists: dict[str, Sequence[bytes]]
+) -> None:
+    sink_alone(tmp_path, role, lists)
+    for command in ("recovery-line", "impact"):
+        ended = cklog(command, tmp_path, "--json")
+        assert (ended.code, json.loads(ended.out)["result"]["action"]) == (5, "undetermined")
+    assert "nothing can be said of its results" in cklog("impact", tmp_path).out
+
+
+@pytest.mark.parametrize(
+    ("role", "lists"),
+    [
+        (": Committer", {"iceberg-files-committer-state": [b"\0\1zz"]}),
         ("", {"bucket-states": [b"a bucket"]}),
         ("", {"next-transactional-id-hint-v2": [b"a hint"]}),
         ("", {"pending-checkpoints": [b"a list"]}),
     ],
-    ids=["collector", "committable", "iceberg", "writer", "files-of-before", "kafka-of-before", "write-ahead"],
+    ids=["iceberg", "files-of-before", "kafka-of-before", "write-ahead"],
 )
 def test_what_an_unknown_sink_has_pending_is_not_known(
     tmp_path: Path, role: str, lists: dict[str, Sequence[bytes]]
 ) -> None:
-    made = [fb.operator(6, [sink_state(lists)], bytes(range(16)), f"out{role}")]
-    folder = tmp_path / JOB / "chk-7"
-    folder.mkdir(parents=True)
-    properties = fb.properties((), "Checkpoint", "FORWARD_BACKWARD")
-    (folder / "_metadata").write_bytes(fb.metadata(6, made, checkpoint=7, properties=properties).data)
+    sink_alone(tmp_path, role, lists)
     ended = cklog("recovery-line", tmp_path, "--fail-on", "unchecked")
     assert ended.code == 5
     assert "whether a restore commits all that is pending for sink out" in ended.out
