@@ -18,7 +18,7 @@ from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
 from cklog.inputs.offers import Parser
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
-from cklog.kinds.enclosing import enclosing_run, with_neighbours
+from cklog.kinds.enclosing import RunPlace, run_place
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import ChosenRun, choose, holds_run, kind_of, logs_below, runs_of
 from cklog.local_files import text_name
@@ -81,32 +81,18 @@ class Run(AbstractContextManager["Run"]):
         self._engines = Engines(options, self.spoken.append)
 
     @cached_property
+    def _place(self) -> RunPlace:
+        """Where the run is that PATH names, or is a part of."""
+        return run_place(self._asked, self._options.source, bool(self._options.run), self._beside)
+
+    @property
     def _root(self) -> Root:
-        """The run's folder, or the one above it if a part of the run lies beside it."""
-        return self._named if self._around is None else self._around
-
-    @cached_property
-    def _around(self) -> Root | None:
-        """The folder above the run, if a part of the run lies beside it; None: none does, or nobody wants it."""
-        asks = self._beside and not self._options.run
-        return with_neighbours(self._named, self._options.source) if asks else None
-
-    @cached_property
-    def _named(self) -> Root:
-        """The folder that PATH names, or the run's, if PATH is only a part of a run."""
-        found = None if self._options.run else enclosing_run(self._asked, self._options.source)
-        if found is None:
-            return self._asked
-        root, note = found
-        self.spoken.append(note)
-        return root
+        return self._place.root
 
     @cached_property
     def _choice(self) -> ChosenRun:
         choice = choose(self._root, self._options.source, self._options.run)
-        if self._around is not None:
-            self.spoken.append(f"a part of the run lies beside {self._named.path}, so {self._around.path} is asked")
-        self.spoken += [choice.note] if choice.note else []
+        self.spoken += [note for note in (*self._place.notes, choice.note) if note]
         return choice
 
     @property
@@ -122,7 +108,7 @@ class Run(AbstractContextManager["Run"]):
     @property
     def below_path(self) -> str:
         """The folder of the run, relative to PATH: "" is PATH itself."""
-        return "" if self._around is not None else self._root.inside(self.root.path) or ""
+        return "" if self._place.around is not None else self._root.inside(self.root.path) or ""
 
     @cached_property
     def kind(self) -> Kind:
@@ -215,10 +201,11 @@ class Run(AbstractContextManager["Run"]):
         ------
         UsageError : PATH is only a part of a run, so that more would be planned for than was named
         """
-        if self._named is not self._asked:
-            hint = f"cklog retention {shlex.quote(self._named.path)}"
-            raise UsageError(f"{self._asked.path} is only a part of the run {self._named.path}: name that", hint)
-        if self._around is not None:  # of what lies beside PATH nothing is planned to be deleted
+        named = self._place.named
+        if named is not self._asked:
+            hint = f"cklog retention {shlex.quote(named.path)}"
+            raise UsageError(f"{self._asked.path} is only a part of the run {named.path}: name that", hint)
+        if self._place.around is not None:  # of what lies beside PATH nothing is planned to be deleted
             alone = Run(self._asked, self._options, beside=False)
             alone._engines, alone.spoken = self._engines, self.spoken
             return alone.retention(policy)
@@ -344,7 +331,7 @@ class Run(AbstractContextManager["Run"]):
         if o.run:
             raise UsageError("--run chooses one run, and scan tells of all", f"cklog recovery-line --run {o.run}")
         how = HowToAsk(o.split_bytes, o.strict, o.max_memory, asked.seconds, o.io_threads)
-        roots = [run._asked if run._named is not run._asked else run._root for run in (self, *others)]
+        roots = [run._asked if run._place.named is not run._asked else run._root for run in (self, *others)]
         return scan_answer(roots, asked, lambda jobs: read_runs(jobs, how, self._engines), o.source)
 
     def reads_with(self, *others: Run) -> None:

@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from cklog.errors import CklogError, OutputError
 from cklog.inputs.offers import Format
@@ -37,6 +38,32 @@ _DEPTH = 6
 
 _MOST_ENTRIES = 100_000
 """Files and folders of a place in which the run is looked for: PATH may lie in a home folder."""
+
+
+class RunPlace(NamedTuple):
+    """Where a run is: the folder that PATH names, or of which PATH is a part, and what to say of it.
+
+    `around` : the folder above, if a part of the run lies beside `named`; None: none does, or nobody wants it
+    """
+
+    named: Root
+    around: Root | None
+    notes: tuple[str, ...]
+
+    @property
+    def root(self) -> Root:
+        """The folder that holds all of the run."""
+        return self.named if self.around is None else self.around
+
+
+def run_place(asked: Root, source: str, chosen: bool, beside: bool) -> RunPlace:
+    """Find where the run is that PATH means; `chosen`: an option names it; `beside`: with its parts beside it."""
+    found = None if chosen else enclosing_run(asked, source)
+    named, notes = (asked, ()) if found is None else (found[0], (found[1],))
+    around = with_neighbours(named, source) if beside and not chosen else None
+    if around is None:
+        return RunPlace(named, None, notes)
+    return RunPlace(named, around, (*notes, f"a part of the run lies beside {named.path}, so {around.path} is asked"))
 
 
 def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
