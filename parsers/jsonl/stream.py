@@ -123,6 +123,7 @@ class ByteStream:
         if isinstance(error, UnknownFormat):
             self.faults = (Damage(self._split.path, error.id, good, str(error)),)
             return
+        assert error is not None  # the last step ended in it
         reason = first_line(error)
         cut = "Truncated" in reason or (reason == ZERO_TAIL and good > 0)
         kind, end = ("torn-tail", f"breaks off ({reason})") if cut else ("corrupt-file", f"is corrupt ({reason})")

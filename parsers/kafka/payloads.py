@@ -113,7 +113,7 @@ def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
                 raise BatchOverBudget(f"more than {limit} bytes when decompressed")
             yield part
     except UnknownFormat as error:
-        raise UnknownCodec(str(error)) from None
+        raise UnknownBatch(str(error)) from None
     except (OSError, *ARROW_ERRORS) as error:
         raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
 

@@ -141,7 +141,8 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
     adds: list[dict[str, Any]] = []
     transactions: dict[str, tuple[int, int | None]] = {}
     properties: Mapping[str, str] | None = None
-    id, ahead = "", ()
+    id = ""
+    ahead: tuple[str, ...] = ()
     for action in actions:
         check_action(action)
         if "commitInfo" in action:
