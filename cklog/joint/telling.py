@@ -177,7 +177,7 @@ def _findings(all_: Told) -> Iterator[Finding]:
             count = "an unknown number" if effect.doubled is None else str(effect.doubled)
             told = (
                 f"{link.output.name} keeps what {all_.jobs[link.producer].job} wrote, and gets {count} of it again: "
-                f"{all_.jobs[link.consumer].job} reads them twice unless it drops what it has"
+                f"{all_.jobs[link.consumer].job} reads them twice unless it processes each once, by key"
             )
             yield Finding("joint-doubled", "warning", pair, told)
     for j, job in enumerate(all_.jobs):

@@ -8,6 +8,7 @@ and `cklog.runs`.
 - `partition`: one partition: where it begins, ends, and will end after a restart, and its transactions
 - `range_counts`: what ranges of offsets hold, exact to the record
 - `group_commits`: the committed offsets of consumer groups
+- `absent`: partitions that were looked for and are not there
 - `deleted`: committed offsets that were deleted, and how a group gets them back
 - `identity`: whether a log is the one that an offset was stored of
 - `ended`: how the transactions of given producers ended

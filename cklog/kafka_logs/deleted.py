@@ -32,9 +32,12 @@ def _resume(one: DeletedCommit, p: Partition | None) -> int | None:
     return min(max(one.offset, p.log_start), p.sure_end)
 
 
-def deleted_findings(deleted: Iterable[DeletedCommit], rereads: Container[str] = ()) -> Iterator[Finding]:
+def deleted_findings(
+    deleted: Iterable[DeletedCommit], rereads: Container[str] = (), beside: bool = False
+) -> Iterator[Finding]:
     """Yield for each group what was deleted, and the command that writes it for a reset.
 
+    `beside` : the logs are those of `--kafka`, and not PATH
     `rereads` : groups of which PATH holds the state, so that to read their input again is an error
     """
     groups: dict[str, list[DeletedCommit]] = {}
@@ -46,14 +49,16 @@ def deleted_findings(deleted: Iterable[DeletedCommit], rereads: Container[str] =
             f"{first_few([_last(one) for one in its], 3)}. A group that starts without an offset reads from where "
             "auto.offset.reset says: it reads records again, or skips them"
         )
-        place = "FOLDER" if group in rereads else "PATH"
+        place = "FOLDER" if beside or group in rereads else "PATH"
         if any(one.offset is not None for one in its):
             message += (
                 f". To set the offsets again: cklog replay {place} --group {shlex.quote(group)} --format kafka-csv, "
                 "then kafka-consumer-groups.sh --reset-offsets --from-file"
             )
+            if place == "FOLDER":
+                message += " (FOLDER is that of --kafka)"
         if group in rereads:
-            message += " (FOLDER is that of --kafka). Its stores go on from later: records would count in them twice"
+            message += ". Its stores go on from later: records would count in them twice"
             yield Finding("deleted-commit", "error", f"group {group}", message, effect="data-duplicated")
         else:
             yield Finding("deleted-commit", "warning", f"group {group}", message, effect="none")

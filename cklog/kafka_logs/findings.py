@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, RangeCount, SegmentFile
-from cklog.kafka_logs.identity import recreated_findings
+from cklog.kafka_logs.identity import recreated_findings, resume_offset
 from cklog.kafka_logs.open_transactions import COORDINATOR, transaction_findings
 from cklog.kafka_logs.partition import CUTTING, cut_alone, trusted
 from cklog.model.findings import Finding, Where
@@ -133,7 +133,8 @@ def late_start_findings(partitions: Iterable[Partition], hidden: str) -> Iterato
                 "from 0. Retention (cleanup.policy) or kafka-delete-records.sh deleted the records before it. "
                 f"{hidden}"
             )
-            yield Finding("compacted-log-cut", "warning", p.name, message, where=(Where(p.folder.path or "."),))
+            where = (Where(p.folder.path or "."),)
+            yield Finding("compacted-log-cut", "warning", p.name, message, where=where, effect="unknown")
 
 
 def _indexes_without_segments(p: Partition) -> Iterator[Finding]:
@@ -262,7 +263,7 @@ def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]
         message = (
             f"{subject} has committed offset {commit.offset} of {p.name}, whose log will end at {p.restart_end}: it "
             "would fall back to auto.offset.reset, and read everything again or skip what is written next. Reset it to "
-            f"{p.restart_end} before it starts"
+            f"{resume_offset(p, commit)} before it starts"
         )
         yield Finding(
             "committed-beyond-log-end",

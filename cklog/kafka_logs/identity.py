@@ -8,7 +8,7 @@ the log does not know.
 
 from __future__ import annotations
 
-from cklog.inputs.partitions import Partition
+from cklog.inputs.partitions import GroupCommit, Partition
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import agreeing, many, utc
 
@@ -36,6 +36,20 @@ def recreated_findings(
     return [
         Finding("topic-recreated", "error", subject, message, where=(Where(p.folder.path or "."),), effect="data-lost")
     ]
+
+
+def is_another_log(p: Partition, commit: GroupCommit) -> bool:
+    """Return whether a group's offset was stored of another topic of the same name."""
+    offset, why = commit.offset, _younger(p, commit.time) or _unknown_epoch(p, commit.offset, commit.leader_epoch)
+    return bool(why) and _has_before(p, offset)
+
+
+def resume_offset(p: Partition, commit: GroupCommit) -> int:
+    """Return where a group can resume without a gap: at its committed offset, or at the nearest that the log will have.
+
+    Of a log that is not the one that the group has read, that is its start.
+    """
+    return p.log_start if is_another_log(p, commit) else min(max(commit.offset, p.log_start), p.sure_end)
 
 
 def _has_before(p: Partition, offset: int) -> bool:

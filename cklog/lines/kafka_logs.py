@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Range, RangeCount
+from cklog.kafka_logs.absent import absent_partitions, is_partition, missing_topic, partitions_elsewhere
+from cklog.kafka_logs.deleted import deleted_findings
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
@@ -24,7 +26,9 @@ from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import KafkaLogs
+from cklog.model.values import is_integer
 from cklog.model.verdict import Draft
+from cklog.model.wording import first_few
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +93,33 @@ def beside_logs(
     findings = [finding for a, count in zip(asked, counts, strict=True) for finding in range_findings(a.subject, count)]
     channels = _channels_with_counts(line.channels, asked, counts)
     committed = _committed_rows(logs, bindings.group)
+    left = _not_compared(line, bindings, known)
     topics = compare_topics(line, logs, [*_logs_of_sources(line, bindings, known)], written)
     details = line.details | {
         "ranges": [_range_row(a, count) for a, count in zip(asked, counts, strict=True)],
         "committed_offsets": committed,
         "committed_difference": _offset_differences(line, bindings, committed),
         "partitions_without_offset": topics.without_offset,
+        "partitions_elsewhere": left.elsewhere,
     }
     kept = [f for f in found.findings if f.id != "no-channel-log"]
     if any(f.id == "no-channel-log" for f in found.findings):
         kept += unlogged_channels(channels)
     runs = _runs_with_counts(line, asked, counts)
-    unread, elsewhere = _log_damage(logs, asked), _partitions_elsewhere(line, bindings, known)
+    unread = _log_damage(logs, asked)
+    deleted = logs.commits.of_group(bindings.group).deleted if bindings.group else ()
     return replace(
         found,
         result=replace(line, channels=channels, details=details, runs=with_unchecked_topics(runs, topics.unchecked)),
-        findings=[*kept, *findings, *topics.findings, *logs.layout.findings, *unread, *elsewhere],
+        findings=[
+            *kept,
+            *findings,
+            *topics.findings,
+            *logs.layout.findings,
+            *unread,
+            *left.findings,
+            *deleted_findings(deleted, beside=True),
+        ],
         inputs=[*found.inputs, *_inputs_read(logs, asked)],
         indeterminate=found.indeterminate or any(finding.id in UNREAD for finding in unread),
     )
@@ -174,18 +189,43 @@ def _first_offset(source: SourceOffset) -> int | None:
     return start if isinstance(start, int) and start >= 0 else None
 
 
-def _partitions_elsewhere(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[Finding]:
-    """Report what was not held against the logs, though it reads or is a log: it may be another broker's."""
-    named = ((c.channel, bindings.partition(c.channel)) for c in line.channels)
-    names = {name for name, partition in named if partition is not None and partition not in known}
-    names |= {s.source for s in line.sources if bindings.source(s.source) not in known or _first_offset(s) is None}
-    if names:
-        some = sorted(names)
+class _NotCompared(NamedTuple):
+    """What was not compared with the logs, though it reads or is one: findings, and sources of other brokers."""
+
+    findings: list[Finding]
+    elsewhere: list[dict[str, Any]]
+
+
+def _not_compared(line: RecoveryLine, bindings: Bindings, known: set[str]) -> _NotCompared:
+    """Report what the line reads and the logs lack: of a missing topic, of another broker, or of no known partition."""
+    jobs: dict[str, set[str]] = {}
+    unbound = set()
+    for c in line.channels:
+        partition = bindings.partition(c.channel)
+        if partition is not None and partition not in known and c.replay_from < c.replay_to:
+            jobs.setdefault("", set()).add(partition)
+    sources = {}
+    for s in line.sources:
+        partition = bindings.source(s.source)
+        counts = s.offset is None or is_integer(s.offset)
+        if counts and partition not in known and is_partition(partition):
+            jobs.setdefault(s.job, set()).add(partition)
+            sources[s.source] = partition
+        elif partition not in known or _first_offset(s) is None:
+            unbound.add(s.source)
+    absent = {job: absent_partitions(needed, known) for job, needed in jobs.items()}
+    findings = [missing_topic(topic, names, job) for job, a in absent.items() for topic, names in a.topics.items()]
+    away = sorted({name for a in absent.values() for name in a.elsewhere})
+    findings += partitions_elsewhere(away)
+    if unbound:
+        some = sorted(unbound)
         message = (
-            f"{', '.join(some[:5])}{', …' if len(some) > 5 else ''}: no partition of these Kafka logs, so not held "
-            "against them; --channel NAME=TOPIC-PARTITION says which one it is"
+            f"{first_few(some, 5)}: named after no partition of these Kafka logs, so not compared with them. --channel "
+            "NAME=TOPIC-PARTITION says which one it is"
         )
-        yield Finding("partition-elsewhere", "info", some[0], message)
+        findings.append(Finding("partition-elsewhere", "info", some[0], message))
+    rows = [{"source": source, "partition": name} for source, name in sources.items() if name in away]
+    return _NotCompared(findings, rows)
 
 
 def _topic_and_number(partition: str) -> tuple[str, int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from cklog.kafka_logs.absent import OTHER_BROKER
 from cklog.model.about import findings_by_run
 from cklog.model.actions import RunAction
 from cklog.model.lines import UNREAD_POSITION, RecoveryLine, SourceOffset
@@ -36,6 +37,7 @@ def with_unchecked(
     alone = len(line.runs) == 1
     begins = {row["of"]: row["begins"] for row in line.details.get("positions", ())}
     compared = {row.get("of") for row in line.details.get("ranges", ())} | {of for of, told in begins.items() if told}
+    elsewhere = {row["source"] for row in line.details.get("partitions_elsewhere", ())}
     read_tables = {row["of"]: row["table"] for row in line.details.get("source_tables", ())}
     names_sinks = len(question.sinks) > len({*read_tables.values()})
     given = ("--check-contents",) if question.check_contents else ()
@@ -47,7 +49,7 @@ def with_unchecked(
         rows = list(run.unchecked)
         if sources:
             left = [s for s in by_job.get(run.run, ()) if name(s) not in compared and s.source not in read_tables]
-            rows += _of_sources(((s, name(s) in begins) for s in left), binds_sources)
+            rows += _of_sources(((s, name(s) in begins) for s in left), binds_sources, elsewhere)
         if alone:
             rows += _of_logs(line)
         has_log = bool(line.details.get("sink"))  # Spark's file sink has one of its own, which was read
@@ -60,8 +62,13 @@ def with_unchecked(
     return replace(found, result=replace(line, runs=tuple(runs), details=details))
 
 
-def _of_sources(sources: Iterable[tuple[SourceOffset, bool]], binds: bool) -> Iterator[Unchecked]:
-    """Yield the positions of sources; with each source, whether `--source-from` can name the start of its log."""
+def _of_sources(
+    sources: Iterable[tuple[SourceOffset, bool]], binds: bool, elsewhere: Container[str]
+) -> Iterator[Unchecked]:
+    """Yield the positions of sources; with each source, whether `--source-from` can name the start of its log.
+
+    `elsewhere` : the sources whose partition another broker has than those whose logs were given
+    """
     for source, database in sources:
         name, offset = source.source, source.offset
         if offset == UNREAD_POSITION:
@@ -81,7 +88,8 @@ def _of_sources(sources: Iterable[tuple[SourceOffset, bool]], binds: bool) -> It
             claim = f"source {name} still has {'offset' if is_integer(offset) else 'position'} {_short(offset)}"
         known = offset is None or is_integer(offset)
         option = "--source-from NAME=POSITION" if database else None
-        yield Unchecked("source", name, claim, _logs_option(name, binds) if known else option)
+        logs = OTHER_BROKER if name in elsewhere else _logs_option(name, binds)
+        yield Unchecked("source", name, claim, logs if known else option)
 
 
 def _logs_option(name: str, binds: bool = True) -> str | None:

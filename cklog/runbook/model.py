@@ -77,7 +77,7 @@ EVERY = "*"
 ARGUMENTS = "@"
 """The variable that is the words after a script's name, and in a shell what `set --` sets."""
 
-OPTIONAL = frozenset({"CONFIRM", "COPIED", "LOST", "SALVAGED", ARGUMENTS})
+OPTIONAL = frozenset({"CONFIRM", "COPIED", "LOGGED", "LOST", "SALVAGED", ARGUMENTS})
 """Variables that only a step asks for, when it comes."""
 
 MEANINGS: Mapping[str, str] = {
@@ -89,7 +89,8 @@ MEANINGS: Mapping[str, str] = {
     "CONNECT": "the REST interface of Kafka Connect, as http://host:8083",
     "CONFIRM": "yes, for the steps that start, change or delete something",
     "COPIED": "yes, as soon as the copy was made by hand",
-    "LOST": "yes, as soon as somebody has decided that no other copy is to be had, and all state is given up",
+    "LOGGED": "yes, as soon as somebody has seen that the logs of the channels have what is replayed",
+    "LOST": "yes, as soon as somebody has decided that there is no other copy, and gives the state up",
     "SALVAGED": "yes, as soon as somebody has decided what of the copy is wanted, and has it",
 }
 """Variables that steps may take, and what they stand for."""

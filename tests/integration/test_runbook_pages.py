@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,11 +81,12 @@ def flip_newest_of_join(run: Path) -> None:
     file.write_text("".join([*lines[:-1], lines[-1].replace('"time":1', '"time":2')]))
 
 
+GIVEN: dict[str, Any] = {"OPERATOR": "agg1", "LOST": "yes"}  # changelogs of the stores begin late
 WORDS = {"flink": ("-p", "4", "a job.jar"), "spark": ("query.py",)}
 SOUND = {
     "flink": ("flink-orders", nothing, "restart"),
     "spark": ("spark-state-hdfs", nothing, "restart"),
-    "kafka-streams": ("kafka-streams-state", drop_wrong_task, "restart"),
+    "kafka-streams": ("kafka-streams-state", drop_wrong_task, "restart-older"),
     "uncoordinated": ("uncoordinated-join", nothing, "restart"),
     "cec": ("cec-aggregate", nothing, "restart"),
 }
@@ -113,7 +115,7 @@ def test_a_page_goes_through_on_a_sound_and_on_a_damaged_copy(page: str, state: 
     before = files(run)
     answer = json.loads(cklog("recovery-line", run, "--json").out)["result"]
     assert answer["action"] == action
-    ran = run_page(page, run, tmp_path / "work", *WORDS.get(page, ()), OPERATOR="agg1")
+    ran = run_page(page, run, tmp_path / "work", *WORDS.get(page, ()), **GIVEN)
     assert ran.code == 0, ran.err
     assert ran.calls[0] == ["job", "stop"]
     assert ran.calls[-1] == ["job", "running"]
@@ -140,9 +142,17 @@ def test_what_a_page_did_is_undone_by_its_last_block(page: str, tmp_path: Path) 
     sample, damage, _ = DAMAGED[page]
     run = copied(sample, tmp_path / "run", damage)
     before = files(run)
-    ran = run_page(page, run, tmp_path / "work", *WORDS.get(page, ()), undone=True, OPERATOR="agg1")
+    ran = run_page(page, run, tmp_path / "work", *WORDS.get(page, ()), undone=True, **GIVEN)
     assert ran.code == 0, ran.err
     assert ran.calls[-1] == ["job", "stop"]
+    assert files(run) == before
+
+
+def test_stores_of_late_changelogs_are_not_restored_before_somebody_gives_their_state_up(tmp_path: Path) -> None:
+    run = copied("kafka-streams-state", tmp_path / "run", nothing)
+    before = files(run)
+    ran = run_page("kafka-streams", run, tmp_path / "work")
+    assert (ran.code, ran.calls) == (1, [["job", "stop"]])
     assert files(run) == before
 
 
@@ -172,7 +182,7 @@ def test_a_page_starts_nothing_where_nobody_should(
 @pytest.mark.parametrize("page", SOUND)
 def test_a_page_stops_where_the_folder_is_no_run(page: str, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    ran = run_page(page, tmp_path / "run", tmp_path / "work", "job.jar", OPERATOR="agg1")
+    ran = run_page(page, tmp_path / "run", tmp_path / "work", "job.jar", **GIVEN)
     assert ran.code == 66
     assert ran.calls == [["job", "stop"]]
 

@@ -13,10 +13,11 @@ from typing import Any, Literal
 from cklog.impact.model import GuaranteeClass
 from cklog.model.actions import Action
 
-ResultFate = Literal["doubled", "may-be-doubled", "once", "visible", "skipped", "missing", "may-be-missing"]
+ResultFate = Literal["doubled", "may-be-doubled", "once", "visible", "skipped", "missing", "may-be-missing", "unknown"]
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
 written again, and readers see one copy; visible: readers have one copy already, and nothing is written again; skipped:
-the sink has them and drops them when they come again; missing: readers lose them, or never get them."""
+the sink has them and drops them when they come again; missing: readers lose them, or never get them; unknown: they are
+in a transaction without an end, which may be committed or aborted."""
 
 
 PENDING = "pending"
@@ -104,7 +105,7 @@ class SinkTransaction:
     `fate` : committed: the restore commits it; aborted: it is, or times out; visible: it was, or may have been,
         committed by a newer checkpoint than the one that is restored, and its results are there already; done: it was
         committed before, and belongs to the checkpoint; lost: it was aborted before, and no restore can commit it;
-        unknown: whether a restore can commit it
+        unknown: whether a restore can commit it, or whether a producer or a coordinator ends it
     `log` : the partition that holds its records [`from_`, `to`), if that is known
     """
 

@@ -28,8 +28,8 @@ def bound_logs(logs: PartitionLogs, kafka: KafkaLogs, manifest: Mapping[str, Any
     missing = sorted(set(bindings.asked.values()) - {folder.name for folder in logs.layout.folders})
     if missing:
         raise NotFound(f"{', '.join(missing)}: no such partition in the Kafka folder", "see cklog inspect on it")
-    if kafka.group and kafka.group not in {commit.group for commit in logs.commits.found}:
-        raise NotFound(f"--group {kafka.group}: it has committed nothing here")
+    if kafka.group:
+        logs.commits.of_group(kafka.group)
     return BoundLogs(logs, bindings)
 
 

@@ -52,6 +52,9 @@ WHY: Mapping[str, str] = {
     "no-log": "in flight, and no log of the channel is here",
     "below-log-start": "committed before the log's start: auto.offset.reset decides",
     "behind-commit": "after the committed offset: processed without a commit, or never processed",
+    "another-log": "of a topic that was made again: never read, and before the offset at which the group resumes",
+    "open-transaction": "in a transaction without an end: nothing shows whether it will be committed or aborted",
+    "offset-deleted": "the committed offset was deleted: auto.offset.reset reads them again or skips them",
     "cut-off": "a restarting broker cuts the log before them",
     "table-skipped": "the table has it already, and its sink drops it",
     "table-written": "the table takes it from here on",
@@ -129,6 +132,7 @@ NOTES: Mapping[str, str] = {
 _FATES: Mapping[str, str] = {
     "missing": "missing",
     "may-be-missing": "may be missing",
+    "unknown": "unknown (open transaction)",
     "doubled": "doubled",
     "may-be-doubled": "may be doubled",
     "skipped": "skipped by the sink, which has it",

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from cklog.errors import UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import Partition
+from cklog.kafka_logs.absent import absent_partitions, missing_topic, partitions_elsewhere
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.findings import Finding
-from cklog.model.wording import first_few
 from cklog.runs.connectors.judged import Judged
 from cklog.source_positions.positions import kafka_next, kafka_partition
 from cklog.source_positions.retained import Retained, in_log
@@ -36,11 +36,9 @@ def beside_sources(judged: Iterable[Judged], logs: PartitionLogs | None) -> tupl
     partitions = logs.partitions(known & set(names.values()))
     held = [_held(one, partitions.get(names.get(one.name, ""))) for one in judged]
     findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
-    absent = sorted(set(names.values()) - known)
-    if absent:
-        message = f"{first_few(absent, 5)}: not in these Kafka logs, so the offsets were not compared"
-        findings.append(Finding("partition-elsewhere", "info", absent[0], message))
-    return held, findings
+    absent = absent_partitions((name for name in names.values() if name is not None), known)
+    findings += [missing_topic(topic, its) for topic, its in absent.topics.items()]
+    return held, [*findings, *partitions_elsewhere(absent.elsewhere)]
 
 
 def _held(one: Judged, p: Partition | None) -> Judged:

@@ -16,6 +16,7 @@ from cklog.impact.sinks.model import (
     Again,
     GuaranteeEvidence,
     OutputInterval,
+    ResultFate,
     SinkGuarantee,
     SinkImpact,
     SinkTransaction,
@@ -37,7 +38,9 @@ def partition_impact(replayed: Draft[RecoveryLine], partitions: Mapping[str, Par
     line = replayed.result
     ranges = {(row["group"], row["log"]): row for row in line.details["ranges"]}
     groups: list[dict[str, Any]] = line.details["groups"]
+    deleted: list[dict[str, Any]] = line.details["deleted_groups"]
     intervals = [row for group in groups for row in _intervals(group, ranges, partitions)]
+    intervals += [row for one in deleted for row in _without_offset(one, partitions.get(one["partition"]))]
     result = SinkImpact(
         system="kafka",
         line=tuple({"operator": e.operator, "subtask": e.subtask, "checkpoint": e.checkpoint} for e in line.line),
@@ -45,7 +48,7 @@ def partition_impact(replayed: Draft[RecoveryLine], partitions: Mapping[str, Par
         guarantees=tuple(_guarantees(groups, intervals, partitions)),
         again=tuple(_again(groups, partitions)),
         transactions=tuple(_transactions(partitions)),
-        notes=() if groups else ("no-groups",),
+        notes=() if groups or deleted else ("no-groups",),
     )
     return Draft("impact-sinks", result, replayed.findings, replayed.inputs, indeterminate=replayed.indeterminate)
 
@@ -89,12 +92,20 @@ def _intervals(
         return
     committed, resume, end = group["committed"], group["resume"], group["restart_end"]
     interval = partial(OutputInterval, sink=group["group"], readers="", of=name)
+    if group.get("recreated") and resume < (skipped := min(committed, end)):
+        never = skipped - resume
+        fate: ResultFate = "missing" if committed <= end else "may-be-missing"
+        yield interval(fate=fate, from_=resume, to=skipped, most=skipped, count=never, why="another-log")
+        resume = skipped
     if committed < resume:
         lost = resume - committed
         yield interval(fate="missing", from_=committed, to=resume, most=resume, count=lost, why="below-log-start")
     if resume < end:
-        data = ranges[group["group"], name]["data"]
+        data = None if group.get("recreated") else ranges[group["group"], name]["data"]
         yield interval(fate="may-be-doubled", from_=resume, to=None, most=end, count=data, why="behind-commit")
+        if waiting := ranges[group["group"], name]["open"]:
+            first = max(resume, log.last_stable)
+            yield interval(fate="unknown", from_=first, to=None, most=end, count=waiting, why="open-transaction")
     first = max(committed, end)
     if first < log.log_end:
         cut = ranges[group["group"], name]["cut"] if first == end else None  # it counts all that the cut deletes
@@ -104,6 +115,23 @@ def _intervals(
         yield interval(
             fate="may-be-missing", from_=end, to=committed, most=committed, count=back, why="offsets-used-again"
         )
+
+
+def _without_offset(deleted: Mapping[str, Any], log: Partition | None) -> Iterable[OutputInterval]:
+    """Of a group whose offset was deleted: auto.offset.reset decides, and no file here has it.
+
+    What lies before the last value comes again from `earliest` on; from `latest` on, what lies after it never comes.
+    """
+    if log is None:
+        return
+    start, last, end = log.log_start, deleted["resume"], log.restart_end
+    interval = partial(OutputInterval, sink=deleted["group"], readers="", of=deleted["partition"], to=None, count=None)
+    until = end if last is None else last  # the last value is not known: nothing is known of what was read
+    if start < until:
+        yield interval(fate="may-be-doubled", from_=start, most=until, why="offset-deleted")
+    since = start if last is None else last
+    if since < end:
+        yield interval(fate="may-be-missing", from_=since, most=end, why="offset-deleted")
 
 
 def _guarantees(
@@ -132,7 +160,7 @@ def _guarantees(
 
 
 def _transactions(partitions: Mapping[str, Partition]) -> Iterable[SinkTransaction]:
-    """Open transactions: they end in an abort, unless their producer comes back."""
+    """Open transactions: nothing shows whether a producer will commit them, or a coordinator abort them."""
     for log in partitions.values():
         for one in log.transactions.open:
             if not log.folder.internal:
@@ -142,7 +170,7 @@ def _transactions(partitions: Mapping[str, Partition]) -> Iterable[SinkTransacti
                     transaction=name,
                     producer=name,
                     checkpoint=None,
-                    fate="aborted",
+                    fate="unknown",
                     log=log.name,
                     from_=one.first,
                     to=log.restart_end,

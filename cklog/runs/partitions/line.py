@@ -19,6 +19,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.deleted import deleted_findings, deleted_rows
 from cklog.kafka_logs.findings import commit_findings, late_start_findings, partition_findings
+from cklog.kafka_logs.identity import is_another_log, resume_offset
 from cklog.kafka_logs.logs import CommittedOffsets, PartitionLogs
 from cklog.kafka_logs.partition import cut_alone
 from cklog.lines.recovery.time import with_recovery_time
@@ -82,7 +83,7 @@ class PartitionLog:
     def _ahead(self) -> list[tuple[GroupCommit, RangeCount]]:
         """What each group has to read from where it goes on."""
         here = [commit for commit in self.commits if commit.name in self.partitions]
-        ranges = [Range(c.topic, c.partition, _resume(c, self.partitions[c.name])) for c in here]
+        ranges = [Range(c.topic, c.partition, resume_offset(self.partitions[c.name], c)) for c in here]
         return list(zip(here, self.logs.counts(ranges), strict=True))
 
     @property
@@ -259,16 +260,11 @@ def _entry(p: Partition) -> LineEntry:
     )
 
 
-def _resume(commit: GroupCommit, p: Partition) -> int:
-    """Where a group can go on: at its committed offset, or at the nearest that the restarted log has."""
-    return min(max(commit.offset, p.log_start), p.sure_end)
-
-
 def _source(commit: GroupCommit, p: Partition | None) -> SourceOffset:
     if p is None:
         return SourceOffset(commit.name, commit.offset, commit.group, 0)
     return SourceOffset(
-        source=commit.name, offset=_resume(commit, p), operator=commit.group, subtask=0, replay_to=p.sure_end
+        source=commit.name, offset=resume_offset(p, commit), operator=commit.group, subtask=0, replay_to=p.sure_end
     )
 
 
@@ -286,7 +282,7 @@ def _row(p: Partition) -> dict[str, Any]:
 
 def _group_row(commit: GroupCommit, p: Partition | None) -> dict[str, Any]:
     """A committed offset; `lag` in offsets, markers and aborted records among them."""
-    resume = commit.offset if p is None else _resume(commit, p)
+    resume = commit.offset if p is None else resume_offset(p, commit)
     return {
         "group": commit.group,
         "partition": commit.name,
@@ -295,6 +291,7 @@ def _group_row(commit: GroupCommit, p: Partition | None) -> dict[str, Any]:
         "restart_end": None if p is None else p.restart_end,
         "lag": None if p is None else p.restart_end - resume,
         "pending": commit.pending,
+        **({"recreated": True} if p is not None and is_another_log(p, commit) else {}),
         "committed_time": commit.time,
     }
 

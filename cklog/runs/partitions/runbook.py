@@ -11,7 +11,7 @@ from cklog.runbook.frame import repairing, starting
 from cklog.runbook.model import Step
 from cklog.runbook.shell import Again, commands
 
-RESET = frozenset({"committed-beyond-log-end", "retention-hole"})
+RESET = frozenset({"committed-beyond-log-end", "retention-hole", "topic-recreated"})
 """Findings that are mended by resetting the group."""
 
 

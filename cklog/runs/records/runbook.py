@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 from cklog.model.actions import RunAction
-from cklog.model.lines import RecoveryLine
+from cklog.model.lines import RecoveryLine, ReplayRange
+from cklog.model.wording import first_few
 from cklog.runbook.frame import checking_sources, looking, repairing, starting
 from cklog.runbook.model import Step
 from cklog.runbook.shell import ANSWER, Again, commands, job
@@ -20,7 +21,7 @@ def record_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[S
     if run.action == "repair-first":
         return [repairing(run, again)]
     queues = [e for e in line.line if e.state == "eventual"]
-    first = [_loads(line, again.reading)] if queues else [_proof(again)]
+    first = [_loads(line, again.reading)] if queues else _proof(line, again)
     restored = [e for e in line.line if e.state in ("stored", "initial")]
     steps = [*first, *([_restore(line)] if restored else []), *([_load(line)] if queues else [])]
     steps += [checking_sources(again, line.sources)] if line.sources else []
@@ -28,18 +29,40 @@ def record_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[S
     return [*steps, starting(undo="stop it, put the copy back, and take the steps again"), _look(run)]
 
 
-def _proof(again: Again) -> Step:
+def _proof(line: RecoveryLine, again: Again) -> list[Step]:
+    """Return the proof; where channels have no log here, with the step at which somebody says that they have one."""
+    unlogged = [c for c in line.channels if c.retained is None and c.replay_to > c.replay_from]
+    return [_verified(again, bool(unlogged)), *([_logged(unlogged)] if unlogged else [])]
+
+
+def _verified(again: Again, unlogged: bool) -> Step:
     line, told = '"$SAVE/line.json"', "--fail-on=never --quiet --format"
     return Step(
         title="Prove the line by other means",
         why="verify shares no code with the search",
-        worked="the line is proved",
+        worked="the line is proved, but for the logs of channels, which are not here"
+        if unlogged
+        else "the line is proved",
         command=commands(
             f'{ANSWER} "$RUN"{again.whole} {told}=json --output={line}',
             f'cklog verify "$RUN"{again.reading}{again.failed} --line={line} {told}=kv --output="$SAVE/proof.kv"',
         ),
-        check='grep -q -e "^summary=\'Proved" -- "$SAVE/proof.kv"',
+        check=f'grep -q -e "^summary=\'Proved"{_ALL_BUT_LOGS if unlogged else ""} -- "$SAVE/proof.kv"',
         stop_if="it is refuted, or cannot be proved",
+    )
+
+
+_ALL_BUT_LOGS = " -e '^summary=.Neither proved nor refuted: replayable cannot be told'"
+
+
+def _logged(channels: Sequence[ReplayRange]) -> Step:
+    ranges = [f"{c.channel} from message {c.replay_from} to {c.replay_to - 1}" for c in channels]
+    return Step(
+        title="Find the logs of channels that are not here",
+        why=f"receivers wait for what was in flight: {first_few(ranges, 3)}. Without a log those messages are lost",
+        worked="each channel's log has its range, or these messages are given up: LOGGED=yes",
+        check='test "${LOGGED-}" = yes',
+        stop_if="nobody has seen that the logs have what is replayed; with them in PATH the proof needs nobody's word",
     )
 
 

@@ -13,7 +13,7 @@ from cklog.model.actions import RunAction, action_of
 from cklog.model.findings import Finding
 from cklog.model.unchecked import Unchecked
 from cklog.model.wording import agreeing, first_few, many
-from cklog.runs.stores.ranges import unchecked_stores
+from cklog.runs.stores.ranges import begins_late, unchecked_stores
 
 
 def is_unsure(findings: Iterable[Finding]) -> bool:
@@ -46,23 +46,24 @@ def run_action(
     removed = sorted(wrong.keys() - {*kept})
     unsure = is_unsure(about) or (len(tasks) == len(every_task) and is_unsure(findings))
     nothing = bool(mine) and all(r.start == "beginning" for r in mine)
-    lost = any(f.id == "store-below-log" for f in about)
+    late = [r for r in mine if begins_late(r)]
+    restored = {r.changelog for r in mine if r.start == "beginning"} <= set(sound or ())
     unchecked = unchecked_stores(application, mine)
     if mine and sound is None:
         claim = f"the changelogs hold all that {many(len(mine), 'store')} {agreeing(len(mine), 'restore')} from them"
         unchecked.append(Unchecked("log", application, claim, "--kafka FOLDER"))
     return RunAction(
         run=application,
-        action=action_of(unsure, nothing=nothing and not wrong, repair=bool(wrong)),
+        action=action_of(unsure, nothing=nothing and not wrong, repair=bool(wrong), older=bool(late)),
         path=posixpath.commonpath([posixpath.dirname(task.path) for task in tasks.values()]) or ".",
         newest=f"{many(len(mine), 'store')} of {many(len(tasks), 'task')}",
         chosen=None if nothing else f"{sum(r.start == 'checkpoint' for r in mine)} of {many(len(mine), 'store')}",
         command=_removal(removed),
-        note=_note(bool(removed), kept, sound is None),
+        note=_note(bool(removed), kept, sound is None) + _late_note(late),
         read_again=sum(r.records or 0 for r in mine),
         read_again_bytes=sum(r.bytes or 0 for r in mine),
         reads_more=any(r.records is None for r in mine),
-        lost=None if lost or unsure or unchecked or sound is None else 0,
+        lost=0 if restored and not unsure and not unchecked and sound is not None else None,
         unchecked=tuple(unchecked),
     )
 
@@ -106,6 +107,14 @@ class _Folders:
 
 
 _CHECKPOINT = ".checkpoint"
+
+
+def _late_note(late: Sequence[StoreRestore]) -> str:
+    """Name the stores that cannot be restored as a whole, and since which offset their changelogs have records."""
+    if not late:
+        return ""
+    named = first_few([f"{r.store or r.changelog} of {r.task} (before offset {r.restore_from})" for r in late], 3)
+    return f". What only the deleted records of changelogs had cannot be restored: {named}"
 
 
 def _removal(folders: Sequence[str]) -> str | None:

@@ -31,7 +31,7 @@ from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.stores.action import is_unsure, run_action
 from cklog.runs.stores.compaction import compacted_range, compaction_findings
-from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, notes, of_task, unread_stores
+from cklog.runs.stores.ranges import begins_late, emptied, fitted, no_log, no_task, notes, of_task, unread_stores
 from cklog.runs.stores.recovery import store_works
 
 
@@ -100,7 +100,8 @@ class StoreRestores:
             for t in self._layout.tasks
         ]
         result: StoresInspection = {
-            "summary": f"{_tasks_sentence(self._layout.tasks)} {_headline(restores, self._logs is not None)}",
+            "summary": _tasks_sentence(self._layout.tasks)
+            + (f" {_headline(restores, True)}" if self._logs is not None else ""),
             "formats": [self._parser.name],
             "tasks": tasks,
             "stores": restores,
@@ -346,6 +347,9 @@ def _headline(restores: list[StoreRestore], logged: bool) -> str:
     wiped = _wiped(restores)
     if wiped:
         rest += f"; with exactly-once {wiped} of these {_is(wiped)} wiped and restored from the beginning"
+    late = sum(begins_late(r) for r in restores)
+    if late:
+        rest += f" (of {late} the changelog begins late: what was written only before is lost)"
     if not logged:
         return f"{lead}{rest}. How much that is, the changelogs would say: --kafka FOLDER."
     counted = [r for r in restores if r.records is not None]

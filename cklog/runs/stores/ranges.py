@@ -127,13 +127,12 @@ def fitted(
     if start < log_start:
         told = (
             f"{restore.changelog} begins at offset {log_start}, task {task.name} goes on at {start}: out of range; "
-            "the store is restored from the changelog's beginning (under exactly-once the whole task is). Unless the "
-            "changelog is compacted, state that was written only before that is lost"
+            "the store is restored from the changelog's beginning (under exactly-once the whole task is). Compaction "
+            "alone never moves the start of a log: retention or kafka-delete-records.sh deleted the records before it. "
+            "State that was written only there is lost, windows past their retention aside"
         )
         moved = replace(restore, start="beginning", restore_from=log_start, restore_to=log_end)
-        return moved, [
-            Finding(id="store-below-log", severity="warning", subject=restore.changelog, message=told, where=where)
-        ]
+        return moved, [Finding("store-below-log", "warning", restore.changelog, told, where, effect="unknown")]
     if start > log_end:
         told = (
             f"{restore.changelog} ends at offset {log_end}, a store of task {task.name} holds it to {start}: the log "
@@ -326,6 +325,11 @@ def emptied(task: StoreTask, restore: StoreRestore) -> list[Finding]:
     )
     severity: Severity = "error" if restore.start == "checkpoint" else "warning"
     return [Finding("missing-changelog", severity, restore.changelog, told)]
+
+
+def begins_late(restore: StoreRestore) -> bool:
+    """Return whether a store is restored as a whole from a changelog whose first records were deleted."""
+    return restore.start == "beginning" and bool(restore.restore_from)
 
 
 def notes(logged: bool) -> tuple[str, ...]:

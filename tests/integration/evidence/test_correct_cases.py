@@ -44,7 +44,7 @@ def test_a_store_whose_changelog_begins_after_its_offset() -> None:
     assert severity == "warning"
     assert "begins at offset 150, task 0/0 goes on at 121: out of range" in message
     assert "under exactly-once the whole task is" in message
-    assert "Unless the changelog is compacted, state that was written only before that is lost" in message
+    assert "deleted the records before it. State that was written only there is lost" in message
     (store,) = found["result"]["details"]["stores"]
     assert [store[name] for name in ("start", "restore_from", "restore_to", "records")] == ["beginning", 150, 400, 250]
 

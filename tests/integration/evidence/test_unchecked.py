@@ -14,6 +14,7 @@ from typer.main import get_command
 from cklog.commands.app import app
 from cklog.model.unchecked import Unchecked, unchecked_sentence
 from tests.builders import flink as fb
+from tests.builders.kafka_broker import TopicLog
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -35,6 +36,40 @@ def test_every_source_is_named_with_its_position_until_logs_are_given() -> None:
     left = unchecked(JOIN, "--kafka", SAMPLES / "kafka-broker", "--channel", "payments-0=orders-1")
     assert left == []  # orders-0 is a partition there; both are compared, whatever comes of it
     assert [row[1] for row in unchecked(JOIN, "--kafka", SAMPLES / "kafka-broker")] == [claims[1]]
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("command", ["recovery-line", "replay", "impact", "runbook", "report"])
+def test_a_topic_that_is_looked_for_and_not_found_is_an_error(tmp_path: Path, command: str, here: bool) -> None:
+    """A broker may have some partitions of a topic; where it has none, nothing shows that the topic still exists."""
+    log = TopicLog()
+    log.data(3000)
+    log.write(tmp_path / ("orders-0" if here else "other-0"))
+    ended = cklog(command, FLINK, "--kafka", tmp_path, "--json")
+    answer = json.loads(ended.out)
+    found = {f["id"]: (f["severity"], f["effect"], f["message"]) for f in answer["findings"]}
+    assert ("missing-topic" in found, "partition-elsewhere" in found) == (not here, here)
+    if here:
+        assert "orders-1, orders-2, orders-3: not in the FOLDER of --kafka" in found["partition-elsewhere"][2]
+        assert ended.code == 0
+    else:
+        assert found["missing-topic"][:2] == ("error", "unknown")
+        assert "topic orders: the FOLDER of --kafka has none of its partitions" in found["missing-topic"][2]
+        assert (ended.code, answer["verdict"]) == (5, "indeterminate")
+    assert answer["result"].get("action", "") in ("", "restart" if here else "undetermined")
+
+
+def test_partitions_of_another_broker_are_named_with_what_compares_them(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-2"):
+        log = TopicLog()
+        log.data(3000)
+        log.write(tmp_path / name)
+    left = [row for row in unchecked(FLINK, "--kafka", tmp_path) if row[0] == "source"]
+    assert left == [
+        ("source", f"source {name} still has offset 20{at}", "--kafka FOLDER of another broker")
+        for name, at in (("orders-1", 86), ("orders-3", 84))
+    ]
+    assert cklog("recovery-line", FLINK, "--kafka", tmp_path, "--fail-on", "unchecked").code == 5
 
 
 def test_state_and_tables_are_named_until_their_options_are_given() -> None:

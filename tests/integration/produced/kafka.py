@@ -172,6 +172,13 @@ def _(folder: Path) -> Asked:
     return "replay", folder
 
 
+@produces("missing-topic", exit=5)
+def _(folder: Path) -> Asked:
+    plain(folder / "kafka" / "t-0")
+    run = checkpoints(folder / "run", checkpoint("a/0", 1, sources={"u-0": 3}))
+    return "recovery-line", run, "--kafka", folder / "kafka"
+
+
 @produces("starts-in-transaction", "open-transaction", exit=0)
 def _(folder: Path) -> Asked:
     log = TopicLog()

@@ -26,6 +26,9 @@ RUNS = {
 }
 """A sample of each kind, and what is given to its script."""
 
+DECIDED = {"kafka-broker": {"SALVAGED": "yes"}, "kafka-streams-state": {"LOST": "yes"}}
+"""What somebody has decided before a script goes through."""
+
 
 def copied(sample: str, to: Path) -> Path:
     shutil.copytree(SAMPLES / sample, to, symlinks=True)
@@ -56,13 +59,39 @@ def told(ran: Ran, name: str = "job") -> list[list[str]]:
 def test_a_script_goes_through_on_every_kind_of_run(sample: str, shell: str, tmp_path: Path) -> None:
     run = copied(sample, tmp_path / "run")
     before = sorted(str(path.relative_to(run)) for path in run.rglob("*"))
-    ran = run_script(script_of(run), tmp_path / "work", *RUNS[sample], shell=shell, SALVAGED="yes")
+    ran = run_script(script_of(run), tmp_path / "work", *RUNS[sample], shell=shell, **DECIDED.get(sample, {}))
     assert ran.code == 0, ran.err
     verbs = [words[0] for words in told(ran)]
     assert verbs[:2] == ["stop", "stopped"]
     assert verbs[-1] == "running"
     kept = tmp_path / "work" / "save" / "run"
     assert sorted(str(path.relative_to(kept)) for path in kept.rglob("*")) == before
+
+
+def test_of_channels_without_a_log_somebody_says_where_their_messages_are(tmp_path: Path) -> None:
+    """`verify` cannot prove that what was in flight can be replayed (exit 5): everything else is proved still."""
+    run = copied("uncoordinated-join", tmp_path / "run")
+    shutil.rmtree(run / "channels")
+    script = script_of(run)
+    without = run_script(script, tmp_path / "without")
+    assert (without.code, [words[0] for words in told(without)]) == (1, ["stop", "stopped"])
+    assert "Find the logs of channels that are not here" in without.out
+    assert "nobody has seen that the logs have what is replayed" in without.err
+    assert "join/0->sink/0 from message 19 to 23" in script
+    ran = run_script(script, tmp_path / "given", LOGGED="yes", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert ["replay", "join/0->sink/0", "19", "24"] in told(ran)
+    assert [words[0] for words in told(ran)][-2:] == ["start", "running"]
+
+
+def test_a_line_that_is_refuted_passes_no_gate(tmp_path: Path) -> None:
+    run = copied("uncoordinated-join", tmp_path / "run")
+    shutil.rmtree(run / "channels")
+    newer = """sed -i 's/"checkpoint": 3/"checkpoint": 4/' "$SAVE/line.json"\n"""
+    ran = run_script(script_of(run).replace("cklog verify", f"{newer}cklog verify"), tmp_path / "work", LOGGED="yes")
+    assert "it is refuted" in ran.err
+    assert ran.code != 0
+    assert [words[0] for words in told(ran)] == ["stop", "stopped"]
 
 
 def test_flink_is_restored_with_the_command_of_the_answer_and_the_job_s_own_words(tmp_path: Path) -> None:
@@ -162,7 +191,7 @@ def test_an_error_of_a_tool_that_ends_with_0_stops_the_script(tmp_path: Path) ->
 
 def test_a_task_that_would_go_wrong_loses_its_folder_and_no_other_one(tmp_path: Path) -> None:
     run = copied("kafka-streams-state", tmp_path / "run")
-    ran = run_script(script_of(run), tmp_path / "work")
+    ran = run_script(script_of(run), tmp_path / "work", LOST="yes")
     assert ran.code == 0, ran.err
     left = {path.name for path in (run / "state" / "wordcount").iterdir()}
     assert {path.name for path in (SAMPLES / "kafka-streams-state/state/wordcount").iterdir()} - left == {"1_1"}

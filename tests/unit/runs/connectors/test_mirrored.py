@@ -65,7 +65,17 @@ def test_the_next_offset_is_in_the_log_or_at_its_end(tmp_path: Path, begin: int,
 def test_a_partition_that_is_not_among_the_logs_stays_unchecked(tmp_path: Path) -> None:
     code, action, said = told(store(tmp_path / "s", ("A", 0), ("A", 1)), "--kafka", log(tmp_path / "k", 20, 5))
     assert (code, action) == (0, "restart")
-    assert said["partition-elsewhere"].startswith("t-1: not in these Kafka logs")
+    assert said["partition-elsewhere"].startswith("t-1: not in the FOLDER of --kafka, which has other partitions")
+
+
+def test_a_topic_that_is_not_among_the_logs_leaves_the_restart_undetermined(tmp_path: Path) -> None:
+    logs = tmp_path / "k"
+    made = TopicLog()
+    made.data(5)
+    made.write(logs / "other-0")
+    code, action, said = told(store(tmp_path / "s", ("A", 0), ("A", 1)), "--kafka", logs)
+    assert (code, action, set(said)) == (5, "undetermined", {"missing-topic"})
+    assert "topic t: the FOLDER of --kafka has none of its partitions, and t-0, t-1 are read" in said["missing-topic"]
 
 
 def test_logs_of_one_cluster_are_not_compared_with_positions_of_another(tmp_path: Path) -> None:

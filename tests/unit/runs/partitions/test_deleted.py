@@ -73,6 +73,32 @@ def test_a_value_below_the_log_s_end_is_moved_into_the_log(tmp_path: Path) -> No
     assert cklog("replay", folder, "--format", "kafka-csv").out == "t,0,9\n"
 
 
+def test_what_a_group_without_its_offset_reads_is_decided_by_its_settings(tmp_path: Path) -> None:
+    """From `earliest` on, offsets 0 to 4 come again; from `latest` on, 5 to 8 never come."""
+    folder = broker(tmp_path / "known", ("gone", "t", 0, 5), ("gone", "t", 0, None))
+    found = json.loads(cklog("impact", folder, "--group", "gone", "--json").out)["result"]
+    spans = [(row["fate"], row["from"], row["most"], row["to"], row["count"]) for row in found["intervals"]]
+    assert spans == [("may-be-doubled", 0, 5, None, None), ("may-be-missing", 5, 9, None, None)]
+    assert not found.get("notes")
+    folder = broker(tmp_path / "unknown", ("gone", "t", 0, None))
+    found = json.loads(cklog("impact", folder, "--group", "gone", "--json").out)["result"]
+    unknown = [(row["fate"], row["from"], row["most"]) for row in found["intervals"]]
+    assert unknown == [("may-be-doubled", 0, 9), ("may-be-missing", 0, 9)]
+
+
+def test_beside_another_run_the_deleted_offsets_of_its_group_are_listed(tmp_path: Path) -> None:
+    folder = broker(tmp_path / "kafka", ("gone", "t", 0, 5), ("here", "t", 0, 7), ("gone", "t", 0, None))
+    run = tmp_path / "run" / "checkpoints"
+    run.mkdir(parents=True)
+    (run / "part-0.jsonl").write_text('{"operator": "a", "subtask": 0, "checkpoint": 1, "sources": {"t-0": 4}}\n')
+    for command in ("recovery-line", "replay", "impact"):
+        ended = cklog(command, run.parent, "--kafka", folder, "--group", "gone", "--json")
+        [message] = [f["message"] for f in json.loads(ended.out)["findings"] if f["id"] == "deleted-commit"]
+        assert "t-0 at 5 (committed 2023-11-14 22:13:20.000Z)" in message
+        assert "cklog replay FOLDER --group gone --format kafka-csv" in message
+        assert "deleted-commit" not in cklog(command, run.parent, "--kafka", folder, "--group", "here").out
+
+
 def test_one_group_of_a_broker(tmp_path: Path) -> None:
     folder = broker(tmp_path, ("a", "t", 0, 3), ("b", "t", 0, 50))
     ended, result, _ = asked(folder, "--group", "a")

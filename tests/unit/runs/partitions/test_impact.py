@@ -105,7 +105,27 @@ def test_open_transactions_of_topics_are_told_and_not_those_of_the_broker_s_own(
     told = [
         (row["log"], row["from"], row["to"], row["records"], row["fate"]) for row in impact(tmp_path)["transactions"]
     ]
-    assert told == [("t-0", 3, 5, 2, "aborted")]
+    assert told == [("t-0", 3, 5, 2, "unknown")]
+
+
+@pytest.mark.parametrize(("committed", "from_", "records"), [(1, 3, 2), (4, 4, 1), (5, None, 0)])
+def test_results_in_an_open_transaction_are_neither_missing_nor_fine(
+    tmp_path: Path, committed: int, from_: int | None, records: int
+) -> None:
+    """Offsets 0 to 2 are committed records, 3 and 4 those of a transaction without an end, 5 and 6 plain ones."""
+    log, offsets = TopicLog(), TopicLog()
+    log.data(3)
+    log.data(2, producer=7)
+    log.data(2)
+    log.write(tmp_path / "t-0")
+    offsets.add(commit_batch(0, [("g", "t", 0, committed)]), [0], 1, "data")
+    offsets.write(tmp_path / "__consumer_offsets-0")
+    broker_files(tmp_path)
+    rows = impact(tmp_path)["intervals"]
+    waiting = [(row["from"], row["most"], row["count"]) for row in rows if row["fate"] == "unknown"]
+    assert waiting == ([] if from_ is None else [(from_, 7, records)])
+    assert [row["count"] for row in rows if row["fate"] == "may-be-doubled"] == [7 - committed - records]
+    assert {row["fate"] for row in rows} <= {"unknown", "may-be-doubled"}
 
 
 @pytest.mark.parametrize(("partitions", "said"), [(1, "1 partition"), (2, "2 partitions")])

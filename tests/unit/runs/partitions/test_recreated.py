@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch
 from tests.program import cklog
+from tests.standins import run_script
 
 STORED = 1_700_000_000_000
 """When the builder's groups commit, in ms; the leader epoch of its commits is 5."""
@@ -44,6 +45,27 @@ def errors(folder: Path, offset: int, *, time: int = 1000, epochs: str = "", rec
 )
 def test_the_oldest_record_is_younger_than_the_offset(tmp_path: Path, time: int, offset: int, told: list[str]) -> None:
     assert errors(tmp_path, offset, time=time) == told
+
+
+@pytest.mark.parametrize(
+    ("offset", "fate", "error"), [(4, "missing", "topic-recreated"), (12, "may-be-missing", "committed-beyond-log-end")]
+)
+def test_a_group_of_another_topic_is_reset_to_the_start_of_this_one(
+    tmp_path: Path, offset: int, fate: str, error: str
+) -> None:
+    """None of its 9 records was read: the advice, the plan, the runbook and the impact start at offset 0."""
+    folder = tmp_path / "kafka"
+    assert errors(folder, offset, time=STORED + 1) == [error]
+    answer = json.loads(cklog("recovery-line", folder, "--json").out)
+    assert [source["offset"] for source in answer["result"]["sources"]] == [0]
+    assert "offset 0 of this log" in str(answer["findings"]) or "Reset it to 0" in str(answer["findings"])
+    assert cklog("replay", folder, "--group", "g", "--format", "kafka-csv").out == "t,0,0\n"
+    rows = json.loads(cklog("impact", folder, "--json").out)["result"]["intervals"]
+    lost = [(row["fate"], row["from"], row["to"], row["why"]) for row in rows if row["why"] == "another-log"]
+    assert lost == [(fate, 0, min(offset, 9), "another-log")]
+    ran = run_script(cklog("runbook", folder, "--format", "script").out, tmp_path / "work")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "work" / "committed" / "g").read_text() == "t,0,0\n"
 
 
 @pytest.mark.parametrize(
