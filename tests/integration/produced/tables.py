@@ -16,7 +16,7 @@ def _(folder: Path) -> Asked:
     return "recovery-line", run / "ck", "--sink", f"orders={run / 'table'}?branch=audit"
 
 
-@produces("sink-would-lose", exit=0)
+@produces("sink-would-lose", exit=3)
 def _(folder: Path) -> Asked:
     """The last batch is done, and the log of what the job wrote has lost it."""
     chain = sample("spark-chain", folder)

@@ -204,7 +204,7 @@ def test_verify_says_which_batch_can_be_loaded(tmp_path: Path) -> None:
         "replayable": True,
     }
     assert cklog("recovery-line", home, "--at", "query/0=5").code == 3
-    assert cklog("recovery-line", home, "--at", "query/0=3").code == 0
+    assert cklog("recovery-line", home, "--at", "query/0=3").code == 3, "files have to go first"
 
 
 def test_an_unknown_provider_is_indeterminate(tmp_path: Path) -> None:
