@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -118,7 +119,14 @@ def tried(place: Place, every: int = 1) -> tuple[int, list[str]]:
     files = folder_files(place.folder)
     if sum(map(len, files.values())) > MOST_BYTES:
         return 0, [f"left out: {place.name} is larger than {MOST_BYTES >> 20} MiB"]
-    tree = Tree(bench_folder() / "run", files)
+    bench = bench_folder()
+    try:
+        return _damaged(Tree(bench / "run", files), place, every)
+    finally:
+        shutil.rmtree(bench, ignore_errors=True)
+
+
+def _damaged(tree: Tree, place: Place, every: int) -> tuple[int, list[str]]:
     runs = _runs(tree, place)
     count, wrong = 0, []
     for name, how in damages(tree, every):
