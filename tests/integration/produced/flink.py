@@ -189,7 +189,7 @@ def _(folder: Path) -> Asked:
 
 @produces("unread-state", exit=0)
 def _(folder: Path) -> Asked:
-    coordinator = fb.coordinator(9, b"nobody knows this version")
+    coordinator = fb.coordinator(2, b"nobody knows this layout")
     checkpoint(folder, OLD, 7, Snapshot(sources=[[("t", 0, 10)]], coordinator=coordinator))
     return line(folder)
 

@@ -160,7 +160,7 @@ def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
         17,
         ("older: Committer", state(older, bare=True)),
         committer(17, *tables, name="many"),
-        committer(17, (9, b"somebody's own"), name="other"),
+        committer(17, (2, b"somebody's own"), name="other"),
         ("paimon", state(paimon_state)),
     )
     found = values(tmp_path)
@@ -169,7 +169,7 @@ def test_values_for_whoever_knows_the_table(tmp_path: Path) -> None:
         Pending("db.b", HERE, 17, (files[1],), renamed=True),
         Pending("older", Writer(sinks.JOB, "checkpoint", own), 16, (files[2],)),
         Pending("older", Writer(sinks.JOB, "checkpoint", own), 17, (), ()),
-        Pending("other", None, 17, version=9),
+        Pending("other", None, 17, version=2),
         Pending("paimon", None, 17, version=11),
     )
 
