@@ -200,7 +200,9 @@ class _FolderReading:
         for folder in folders:
             other = found.setdefault(folder.name, folder)
             if other is not folder:
-                message = f"{folder.path}: left out, because {other.path} is partition {folder.name}, too; give one of them"
+                message = (
+                    f"{folder.path}: left out, because {other.path} is partition {folder.name}, too; give one of them"
+                )
                 self._report("duplicate-partition", "error", folder.name, message, [folder.path])
         return list(found.values())
 
