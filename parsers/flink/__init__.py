@@ -7,7 +7,8 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `metadata`: a whole `_metadata` file as rows of the table of snapshots
 - `handles`: handles of state in it: which file, or which bytes of the metadata, hold a piece of state
 - `rows`: rows of that table in the making
-- `elements`: the layouts of single splits and enumerators, and lists of operator state
+- `splits`: the layouts of single splits and enumerators
+- `elements`: lists of operator state, and what their elements may be
 - `cdc`: splits that read the log of a database
 - `layouts`: what a layout is, and how bytes are tried
 - `committables`: what committers of sinks keep: Kafka's transactions, Paimon's identifiers

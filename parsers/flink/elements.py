@@ -1,20 +1,4 @@
-"""Serialized splits and enumerators of Flink's connectors, each with the version of its serializer.
-
-    split       Kafka (0)    utf topic  partition:i32  start:i64  stop:i64
-                dynamic (1)  utf cluster  0:i32  Kafka        (2)  utf cluster  bool [until:i64]  0:i32  Kafka
-                numbers (1)  utf id  next:i64  last:i64
-    enumerator  Kafka (1)    n:i32 (utf topic  partition:i32)*n, all of them assigned
-                Kafka (2)    n:i32 (utf topic  partition:i32  status:i32)*n  discovered:bool
-                Kafka (3)    n:i32 0:i32 (length:i32 Kafka  status:i32)*n  discovered:bool
-                numbers (1)  n:i32 numbers*n, the splits that no reader has
-                Iceberg (1), (2): `cklog.parsers.flink.iceberg`
-
-A function for each yields what it finds as `FoundElement`s, and raises `Malformed` or `Unknown` unless all of the bytes
-are laid out so, topics have names that Kafka allows, and numbers are possible. Offsets are the
-next ones to read, ends are exclusive; Kafka's markers (-1 latest, -2 earliest, -3 committed, the smallest number: none
-yet) stay as they are.
-
-What sources and sinks of Flink keep in operator state: splits with their offsets, and what waits to be committed.
+"""What sources and sinks of Flink keep in operator state: splits with their offsets, and what waits to be committed.
 
     state       version:i32 [compressed:bool, from version 6 on] …       element, at the offsets of its list
     element     length:i32 VERSIONED                                     VERSIONED = version:i32 length:i32 bytes
@@ -28,7 +12,6 @@ state may be in a file of its own; what is wrong there is no damage of the metad
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -40,111 +23,17 @@ from cklog.parsers.flink.committables import COMMITTERS, commit_user, kafka_writ
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_enumerator, iceberg_job
 from cklog.parsers.flink.java import NONSENSE, Cursor, Malformed, Unknown, UnknownVersion
-from cklog.parsers.flink.layouts import Cells, ElementLayout, FoundElement, expect_version, fitting
+from cklog.parsers.flink.layouts import Cells, ElementLayout, FoundElement, fitting
 from cklog.parsers.flink.rows import Row, row
 from cklog.parsers.flink.sink_files import file_bucket
-
-_NO_STOP = -(1 << 63)
-_BIGGEST = (1 << 63) - 1
-_LOWEST_MARKER = -3
-_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
-_STATUS = {0: "assigned", 1: "unassigned"}
-
-
-def kafka_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Read a partition and its offsets, as KafkaPartitionSplitSerializer writes them."""
-    expect_version(version, 0)
-    at = cursor.at
-    cells = _read_partition_offsets(cursor)
-    cursor.done("a split")
-    yield FoundElement(at, "source", cells)
-
-
-def dynamic_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Read a partition with its cluster, as DynamicKafkaSourceSplitSerializer writes it."""
-    expect_version(version, 1, 2)
-    at = cursor.at
-    cluster = cursor.utf("a cluster")
-    if version == 2 and cursor.flag("whether the split is kept"):
-        cursor.i64("until when")
-    expect_version(cursor.i32("a version"), 0)
-    cells = _read_partition_offsets(cursor) | {"kind": "dynamic-kafka", "detail": cluster}
-    cursor.done("a split")
-    yield FoundElement(at, "source", cells)
-
-
-def number_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Read a range of numbers, which sources that generate data have for a split."""
-    expect_version(version, 1)
-    yield from _read_number_range(cursor)
-    cursor.done("a split")
-
-
-def _read_partition_offsets(cursor: Cursor) -> Cells:
-    name = _read_partition(cursor)
-    start, stop = _read_offset(cursor), _read_offset(cursor)
-    return {"name": name, "kind": "kafka", "offset": start, "stop": None if stop == _NO_STOP else stop}
-
-
-def _read_partition(cursor: Cursor) -> str:
-    at = cursor.at
-    topic, partition = cursor.utf("a topic"), cursor.i32("a partition")
-    if not _TOPIC.fullmatch(topic) or partition < 0:
-        raise Malformed(at, "no partition of Kafka")
-    return f"{topic}-{partition}"
-
-
-def _read_offset(cursor: Cursor) -> int:
-    """Read an offset or a marker."""
-    found = cursor.i64("an offset")
-    if found < _LOWEST_MARKER and found != _NO_STOP:
-        raise Malformed(cursor.at - 8, f"an offset of {found}")
-    return found
-
-
-def _read_number_range(cursor: Cursor) -> Iterator[FoundElement]:
-    at = cursor.at
-    name, start, last = cursor.utf("a split"), cursor.i64("a number"), cursor.i64("a number")
-    if not name or start > last:
-        raise Malformed(at, "no range of numbers")
-    stop = None if last == _BIGGEST else last + 1
-    yield FoundElement(at, "source", {"name": name, "kind": "number-sequence", "offset": start, "stop": stop})
-
-
-def kafka_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Read which partitions readers have, as KafkaSourceEnumStateSerializer writes it."""
-    expect_version(version, 1, 2, 3)
-    start = cursor.at
-    count = cursor.count(6, "partitions")
-    if version == 3:
-        expect_version(cursor.i32("a version"), 0)
-    for _ in range(count):
-        at = cursor.at
-        cells: Cells = _read_enumerated_split(cursor) if version == 3 else {"name": _read_partition(cursor)}
-        status = cursor.i32("a status") if version > 1 else 0
-        if status not in _STATUS:
-            raise Unknown(f"a status {status}")
-        yield FoundElement(at, "enumerator", cells | {"kind": _STATUS[status]})
-    if version > 1 and not cursor.flag("whether partitions were looked for"):
-        yield FoundElement(start, "enumerator", {"kind": "discovering"})
-    cursor.done("an enumerator")
-
-
-def _read_enumerated_split(cursor: Cursor) -> Cells:
-    """Read a split of an enumerator, version 3."""
-    inner = Cursor(cursor.data, cursor.blob("a split"), cursor.at)
-    cells = _read_partition_offsets(inner)
-    inner.done("a split")
-    return {"name": cells["name"], "offset": cells["offset"]}
-
-
-def number_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Read the ranges of numbers that no reader has yet."""
-    expect_version(version, 1)
-    for _ in range(cursor.count(18, "splits")):
-        yield from _read_number_range(cursor)
-    cursor.done("an enumerator")
-
+from cklog.parsers.flink.splits import (
+    KAFKA_STATUS,
+    dynamic_split,
+    kafka_enumerator,
+    kafka_split,
+    number_enumerator,
+    number_split,
+)
 
 LAYOUTS: dict[str, tuple[tuple[ElementLayout, ...], str]] = {
     SPLITS: ((kafka_split, dynamic_split, number_split, cdc_split), "unknown-split"),
@@ -419,4 +308,4 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
 def is_of_kafka(told: Row) -> bool:
     """Return whether a row that a coordinator told is of Kafka's source."""
     entry, kind = told[0], told[COLUMNS.index("kind")]
-    return entry == "enumerator" and kind in (*_STATUS.values(), "discovering")
+    return entry == "enumerator" and kind in (*KAFKA_STATUS.values(), "discovering")

@@ -151,9 +151,7 @@ class Handles:
             names.add(name)
             mode = cursor.u8("the mode of a state")
             if mode >= _MODES:
-                raise wrong_number(
-                    cursor.at - 1, _signed(mode), _MODES - 1, f"state {name} has the unknown mode {mode}"
-                )
+                raise _wrong_byte(cursor.at - 1, mode, _MODES - 1, f"state {name} has the unknown mode {mode}")
             count = cursor.count(8, "elements of a state")
             at = cursor.skip(8 * count, "the offsets of a state")
             if name in STATES:
@@ -393,10 +391,10 @@ class Handles:
         cursor.done("merged channels")
 
 
-def _signed(byte: int) -> int:
-    return byte - 256 if byte > 127 else byte
-
-
 def _wrong_type(at: int, kind: int, what: str) -> Malformed | UnknownVersion:
     """Return what to raise for a type of handle that there is not, or not of what is expected there."""
-    return wrong_number(at, _signed(kind), _NEWEST_TYPE, f"{what} of unknown type {kind}")
+    return _wrong_byte(at, kind, _NEWEST_TYPE, f"{what} of unknown type {kind}")
+
+
+def _wrong_byte(at: int, byte: int, newest: int, why: str) -> Malformed | UnknownVersion:
+    return wrong_number(at, byte - 256 if byte > 127 else byte, newest, why)  # Java's bytes have a sign

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cklog.parsers.flink.derived import operator_id
 from tests.builders import flink as fb
@@ -111,4 +112,16 @@ def file(path: Path, size: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.write_bytes(b"x" * size)
+    return path
+
+
+def of_subtask(version: int = 6, **state: Any) -> fb.Built:
+    """Build a `_metadata` of one operator with one subtask that holds `state` (`fb.subtask`)."""
+    return fb.metadata(version, [fb.operator(version, [fb.subtask(version, **state)])])
+
+
+def written(folder: Path, built: fb.Built | bytes) -> Path:
+    """Write a `_metadata`, and return its path."""
+    path = folder / "_metadata"
+    path.write_bytes(built if isinstance(built, bytes) else built.data)
     return path

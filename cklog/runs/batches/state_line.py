@@ -275,9 +275,8 @@ def _tables_not_checked(state: StoredState) -> Iterator[Finding]:
 
 def _way_back(judged: JudgedState) -> str:
     """Say that a restart fails, and how to go on."""
-    if judged.batch < 0:
-        back = "no other batch is left whose state can be loaded"
-    else:
+    back = "no other batch is left whose state can be loaded"
+    if judged.batch >= 0:
         back = f"or go back to batch {judged.batch} on a copy of the checkpoint"
     return f"The restart fails. Put it back from a backup, {back}."
 

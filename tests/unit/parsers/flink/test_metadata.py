@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,13 +20,8 @@ from cklog.parsers.flink.java import Malformed
 from cklog.parsers.flink.metadata import READER, read
 from tests.builders import flink as fb
 from tests.builders.flink import Built
+from tests.builders.flink_folders import of_subtask, written
 from tests.reading.flink import of, said, scanned, split_of
-
-
-def written(folder: Path, built: Built | bytes) -> Path:
-    path = folder / "_metadata"
-    path.write_bytes(built if isinstance(built, bytes) else built.data)
-    return path
 
 
 def why(folder: Path, data: Built | bytes) -> tuple[str, int | None, str]:
@@ -250,10 +244,6 @@ def test_a_file_that_cannot_be_one(tmp_path: Path, data: bytes, at: int, reason:
     found = why(tmp_path, data)
     assert found[:2] == ("corrupt-metadata", at)
     assert reason in found[2]
-
-
-def of_subtask(version: int = 6, **state: Any) -> Built:
-    return fb.metadata(version, [fb.operator(version, [fb.subtask(version, **state)])])
 
 
 @pytest.mark.parametrize(
