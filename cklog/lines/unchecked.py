@@ -84,6 +84,8 @@ def _of_sources(
             continue
         if offset is None:
             claim = f"source {name} still has its first record"
+        elif is_integer(offset) and offset < 0:  # a marker of Flink's instead of an offset
+            claim = f"source {name} starts at the right record, because the state holds no offset of it"
         else:
             claim = f"source {name} still has {'offset' if is_integer(offset) else 'position'} {_short(offset)}"
         known = offset is None or is_integer(offset)

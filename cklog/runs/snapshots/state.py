@@ -37,10 +37,10 @@ _MARKERS: Mapping[int, tuple[Severity, str, Effect, str]] = {
     COMMITTED: (
         "warning",
         "source-at-committed",
-        "unknown",
+        "none",
         "it starts where the group has committed, not where the job was",
     ),
-    UNSET: ("warning", "source-not-started", "unknown", "its start was not decided yet: the job's own setting decides"),
+    UNSET: ("warning", "source-not-started", "none", "its start was not decided yet: the job's own setting decides"),
 }
 
 

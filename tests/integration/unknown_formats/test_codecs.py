@@ -263,7 +263,7 @@ def leveldb(tmp_path: Path) -> Path:
 
 
 def _masked(data: bytes) -> bytes:
-    crc = crc32c.crc32c(data)
+    crc: int = crc32c.crc32c(data)
     return ((((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
 
 

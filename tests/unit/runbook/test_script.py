@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ RUNS = {
 }
 """A sample of each kind, and what is given to its script."""
 
-DECIDED = {"kafka-broker": {"SALVAGED": "yes"}, "kafka-streams-state": {"LOST": "yes"}}
+DECIDED: dict[str, Any] = {"kafka-broker": {"SALVAGED": "yes"}, "kafka-streams-state": {"LOST": "yes"}}
 """What somebody has decided before a script goes through."""
 
 

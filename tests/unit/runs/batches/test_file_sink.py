@@ -6,6 +6,8 @@ What the log lists has to be there: a restart does not write it again.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 
@@ -202,7 +204,12 @@ def test_what_a_repair_writes_again_is_not_missed() -> None:
     assert said(plan) == [("error", "sink-log-ahead", "out/_spark_metadata/5")]
 
 
-def uncommitted(*commits: int, entries: range = range(7), at: int | None = None, **more: bytes | None) -> BatchPlan:
+def uncommitted(
+    *commits: int,
+    entries: range = range(7),
+    at: int | None = None,
+    more: Mapping[str, bytes | None] = MappingProxyType({}),
+) -> BatchPlan:
     """The word count, whose newest plan is 6, without some commits, and with these entries in its sink's log."""
     root = sample()
     for n in commits:
@@ -241,7 +248,7 @@ def test_batches_that_sink_and_state_show_to_be_done_need_no_commit(commits: tup
     ],
 )
 def test_without_all_of_the_proof_a_batch_without_commit_is_lost(entries: range, more: dict[str, bytes | None]) -> None:
-    plan = uncommitted(5, entries=entries, **more)
+    plan = uncommitted(5, entries=entries, more=more)
     assert (plan.committed, plan.proof) == (4, "")
     assert plan.fails or plan.skips
 

@@ -312,6 +312,10 @@ def test_markers_instead_of_offsets(tmp_path: Path, offset: int, id: str, code: 
     answer = asked("replay", tmp_path, "--against", "chk-6")
     assert (answer["exit"], ids(answer)) == (code, {id})
     assert answer["result"]["sources"][0]["offset"] == (None if offset == -2 else offset)
+    if not code:  # the engine or its group decides: no error, and nothing that was looked at
+        (run,) = asked("recovery-line", tmp_path)["result"]["runs"]
+        claims = [row["claim"] for row in run["unchecked"] if row["kind"] == "source"]
+        assert claims == ["source t-0 starts at the right record, because the state holds no offset of it"]
     row = answer["result"]["details"]["against"][0]
     assert (row["read_again"], row["read_again_by_other"]) == (None, None)
 
