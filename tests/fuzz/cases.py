@@ -20,6 +20,8 @@ from tests.fuzz.tree import Tree
 from tests.program import Ended, cklog
 
 _SHARE_OF_ANY_RUN = 1 / 20
+_AROUND = 4
+"""Bytes before and after a version that are flipped with it."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,16 @@ class Bench:
         """Which subject a case is about: the first throw of its dice."""
         return dice.choices(self.subjects, cum_weights=self._weights)[0]
 
-    def _damaged(self, subject: Subject, question: Question, name: str) -> Told:
-        """What the folder answers in which one file holds nothing but zeros."""
-        key = subject.name, (name, *question)
+    def _damaged(self, subject: Subject, question: Question, name: str, later: bytes) -> Told:
+        """What the folder answers in which those bytes of a file are flipped that are others in its `later` version."""
+        tree = self.tree(subject)
+        whole = tree.files[name]
+        begin = _alike(whole, later)
+        end = len(whole) - _alike(whole[:begin:-1], later[:begin:-1])
+        begin, end = max(0, begin - _AROUND), end + _AROUND
+        key = subject.name, (name, str(begin), str(end), *question)
         if key not in self.bases:
-            tree = self.tree(subject)
-            tree.put(name, bytes(len(tree.files[name])))
+            tree.put(name, whole[:begin] + bytes(byte ^ 0xFF for byte in whole[begin:end]) + whole[end:])
             try:
                 self.bases[key] = asked(tree, question)
             finally:
@@ -93,16 +99,22 @@ class Bench:
         tree = self.tree(subject)
         changes = tuple(damage(tree, dice) for _ in range(dice.choice((1, 1, 1, 1, 2))))
         held = levels(tree, subject.family, changes)
+        later = {name: tree.now(name) or b"" for name in unknown.alone(changes)}
         try:
             found, wrong, cpu = _within_budget(tree, question, any(change.unreadable for change in changes))
         finally:
             if not keep:
                 tree.mend()
         wrong += violations(base, found, held) if found.ended.code >= 0 else []
-        for name in unknown.alone(changes) if found.ended.code >= 0 else ():
-            damaged = partial(self._damaged, subject, question, name)
+        for name, data in later.items() if found.ended.code >= 0 else ():
+            damaged = partial(self._damaged, subject, question, name, data)
             wrong += unknown.violations_of(name, base, found, damaged)
         return Tried(case, subject.name, question, changes, held, base, found, tuple(wrong), cpu)
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def words(tree: Tree, question: Question) -> list[str]:

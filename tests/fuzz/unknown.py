@@ -1,7 +1,8 @@
 """What may be said of a file that a later version wrote: that its version is not known, and nothing more.
 
 Such a file is neither damaged nor missing. An answer that rests on it is a bound (exit 5), and advises nobody to remove
-it. Whether an answer rests on a file is seen by damaging the same file: if nobody notices that, nobody reads it.
+it. Whether an answer rests on a version is seen by damaging the bytes around it: if nobody notices that, nobody reads
+it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def violations_of(name: str, base: Told, found: Told, damaged: Callable[[], Told
     Parameters
     ----------
     base : the answer about the folder as it was
-    damaged : asks about the folder with the same file damaged
+    damaged : asks about the folder in which the bytes of the version are damaged
     """
     if found.ended.code in (65, 66) and base.answered:
         yield f"unknown-refused: exit {found.ended.code}: {found.ended.err.strip()[:200]}"
@@ -65,7 +66,7 @@ def violations_of(name: str, base: Told, found: Told, damaged: Callable[[], Told
     if any(one["severity"] == "error" for one in told) and found.ended.code != 5:
         yield f"unknown-decided: exit {found.ended.code} next to an error that a file is not known"
     if not (told or _row_names_it(after)) and _is_read(before, after, damaged):
-        yield f"unknown-ignored: no unknown-version, and damage to {name} is noticed"
+        yield f"unknown-ignored: no unknown-version, and damage there in {name} is noticed"
 
 
 def _row_names_it(answer: measures.Answer) -> bool:

@@ -71,6 +71,8 @@ def _read_blocks(stream: ByteStream) -> Iterator[_PlainBlock]:
         if len(head) < HEADER.size:
             raise Damaged("corrupt-file", at, f"a block needs {HEADER.size} bytes of header, {len(head)} are left")
         magic, token, size, plain, checksum = HEADER.unpack(head)
+        if magic == MAGIC and token & 0xF0 > _LZ4:
+            raise Damaged("unknown-version", at, f"a block is compressed by method {token >> 4}; 1 and 2 are known")
         if magic != MAGIC or not _is_possible(token, size, plain):
             raise Damaged("corrupt-file", at, "no block of an LZ4 stream begins here")
         if plain == 0:
