@@ -70,9 +70,11 @@ def violations_of(name: str, base: Told, found: Told, damaged: Callable[[], Told
 
 
 def _row_names_it(answer: measures.Answer) -> bool:
-    """Whether a row of `scan`, which has no findings of its own, names such a file's finding, or is only a bound."""
-    rows = [row for row in (answer["result"] or {}).get("runs") or () if isinstance(row, dict) and "worst" in row]
-    return any(row["exit"] == 5 or {*_UNKNOWN} & {*row["worst"]} for row in rows)
+    """Whether a row of `scan` or a part of `report` names such a file's finding, or is only a bound."""
+    result = answer["result"] or {}
+    rows = [row for row in result.get("runs") or () if isinstance(row, dict) and "worst" in row]
+    parts = [one["id"] for part in result.get("parts") or () for one in part.get("findings") or ()]
+    return bool({*_UNKNOWN} & {*parts}) or any(row["exit"] == 5 or {*_UNKNOWN} & {*row["worst"]} for row in rows)
 
 
 def _is_read(before: measures.Answer, after: measures.Answer, damaged: Callable[[], Told]) -> bool:
