@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ from cklog.model.wording import agreeing, first_few
 
 OTHER_BROKER = "--kafka FOLDER of another broker"
 """What compares a partition with its log, where FOLDER has others of its topic."""
+
+
+_PARTITION = re.compile(r"(?s).+-(?:0|[1-9][0-9]{0,9})")
 
 
 class Absent(NamedTuple):
@@ -39,11 +43,10 @@ def absent_partitions(needed: Iterable[str], known: Collection[str]) -> Absent:
 def is_partition(name: str) -> bool:
     """Return whether a name is that of a partition.
 
-    >>> is_partition("orders-3"), is_partition("shard-003"), is_partition("source/0")
-    (True, False, False)
+    >>> [is_partition(name) for name in ("orders-3", "shard-003", "source/0", "orders-" + "9" * 5000)]
+    [True, False, False, False]
     """
-    topic, _, number = name.rpartition("-")
-    return bool(topic) and number.isascii() and number.isdecimal() and str(int(number)) == number
+    return _PARTITION.fullmatch(name) is not None
 
 
 def missing_topic(topic: str, partitions: Iterable[str], job: str = "") -> Finding:

@@ -59,6 +59,9 @@ _LAYOUTS = {
 }
 """Settings in a plan that say how state is laid out, with the newest layout that is known."""
 
+_DIGITS = 18
+"""Of a number of any length so many tell that it is greater than another."""
+
 VOID = "-"
 
 
@@ -179,7 +182,7 @@ def _check_layouts(conf: dict[str, Any], offset: int) -> None:
     """Raise `Damaged` for a setting that says that state is laid out as no version does that is known."""
     for name, newest in _LAYOUTS.items():
         text = str(conf.get(name, ""))
-        if text.isdecimal() and int(text) > newest:
+        if text.isdecimal() and int(text.lstrip("0")[:_DIGITS] or 0) > newest:
             raise Damaged(UNKNOWN_VERSION, offset, f"{name} is {text:.20}, known are 1 to {newest}")
 
 

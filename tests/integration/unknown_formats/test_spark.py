@@ -192,11 +192,18 @@ def test_a_schema_of_a_later_version(version: int, old: bool, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("setting", "number"),
-    [("stateStore.checkpointFormatVersion", 3), ("join.stateFormatVersion", 5), ("join.stateFormatVersion", 99)],
+    [
+        ("stateStore.checkpointFormatVersion", "3"),
+        ("join.stateFormatVersion", "5"),
+        ("join.stateFormatVersion", "99"),
+        ("join.stateFormatVersion", "9" * 5_000),
+        ("join.stateFormatVersion", "0" * 5_000 + "5"),
+    ],
+    ids=["checkpoints", "joins", "far", "of many digits", "of many zeros"],
 )
-def test_state_that_is_laid_out_as_by_no_version_that_is_known(setting: str, number: int, tmp_path: Path) -> None:
+def test_state_that_is_laid_out_as_by_no_version_that_is_known(setting: str, number: str, tmp_path: Path) -> None:
     name = "offsets/3"
-    said_in_it = b'"conf": {"spark.sql.streaming.%s": "%d", ' % (setting.encode(), number)
+    said_in_it = b'"conf": {"spark.sql.streaming.%s": "%s", ' % (setting.encode(), number.encode())
     assert b'"conf": {' in IDS[name]
     written(tmp_path, IDS | {name: IDS[name].replace(b'"conf": {', said_in_it)})
     leaves_open(tmp_path, name, shown=False)
