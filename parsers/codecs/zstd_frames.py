@@ -28,36 +28,33 @@ _READ_BYTES = 1 << 20
 
 
 def has_checksums(file: Any) -> bool:
-    """Return whether every frame that can be walked has a checksum; `file` stands at its beginning.
-
-    Raises
-    ------
-    UnknownFormat : a frame before that is of a version that is not read
-    """
-    return all(_frames(file))
+    """Return whether every frame that can be walked has a checksum, up to one of another version."""
+    return all(summed for magic, summed in _frames(file) if magic == _MAGIC)
 
 
 def require_known_frames(file: Any) -> None:
     """Raise `UnknownFormat` where a frame is of a version that is not read; `file` stands at its beginning."""
-    for _ in _frames(file):
-        pass
+    for magic, _ in _frames(file):
+        if unknown_magic(magic):
+            raise UnknownFormat(f"zstd: a frame with the magic number {magic:08x}")
 
 
-def _frames(file: Any) -> Iterator[bool]:
-    """Yield whether each frame that can be walked has a checksum; False, too, behind the last one that is walked."""
+def _frames(file: Any) -> Iterator[tuple[int, bool]]:
+    """Yield the magic number of each frame that can be walked, and whether it has a checksum.
+
+    It has none, too, where more frames follow than are walked. Behind another magic number no frame can be walked.
+    """
     stream, blocks = _Ahead(file), 0
     while head := stream.take(4):
         magic = int.from_bytes(head, "little")
         if magic & ~0xF == _SKIPPABLE:
             stream.skip(int.from_bytes(stream.take(4), "little"))
             continue
-        if unknown_magic(magic):
-            raise UnknownFormat(f"zstd: a frame with the magic number {magic:08x}")
         descriptor = int.from_bytes(stream.take(1), "little")
+        summed = bool(descriptor & _CHECKSUM)
+        yield magic, summed
         if magic != _MAGIC:
             return  # no frame: the decompressor says what is wrong
-        summed = bool(descriptor & _CHECKSUM)
-        yield summed
         single = bool(descriptor & _SINGLE_SEGMENT)
         stream.skip((0, 1, 2, 4)[descriptor & 3] + (int(single), 2, 4, 8)[descriptor >> 6] + (not single))
         last = False
@@ -65,7 +62,7 @@ def _frames(file: Any) -> Iterator[bool]:
             block = stream.take(3)
             blocks += 1
             if len(block) < 3 or blocks > _MOST_BLOCKS:
-                yield len(block) < 3  # cut short: the decompressor says so
+                yield magic, len(block) < 3  # cut short: the decompressor says so
                 return
             word = int.from_bytes(block, "little")
             last = bool(word & 1)

@@ -21,11 +21,13 @@ from pathlib import Path
 import crc32c
 import pyarrow as pa
 import pytest
+import xxhash
 
 from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.snappy_frames import unframed
 from cklog.parsers.codecs.streams import Gunzip, open_stream
 from cklog.parsers.codecs.zip_archives import BadArchive, read_member
+from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.unknown_formats import UnknownFormat
 from tests.builders.checkmate import START, framed, message, put_log, put_snapshot
 from tests.builders.connect import java_map, key
@@ -159,6 +161,22 @@ def test_a_run_folder_compressed_by_another_method_is_not_known(suffix: str, run
     for command, one in (("recovery-line", number), ("impact", 99), ("inspect", 255)):
         file.write_bytes(_at(place, one)(packed))
         require_unknown(file.name, command, run)
+
+
+def _summed(data: bytes) -> bytes:
+    """A frame of Zstandard of one segment and one plain block, with its checksum."""
+    block = (len(data) << 3 | 1).to_bytes(3, "little") + data
+    frame = bytes.fromhex("28b52ffd a4") + len(data).to_bytes(4, "little") + block
+    return frame + xxhash.xxh64_digest(data)[:-5:-1]
+
+
+def test_records_before_a_frame_of_another_version_are_read(run: Path) -> None:
+    first, second = (_summed(line(checkpoint("agg", n, kind="local"))) for n in (1, 2))
+    assert has_checksums(pa.BufferReader(first + second))
+    (run / "checkpoints/a.jsonl.zst").write_bytes(first + _at(0, 0x29)(second))
+    code, said = answer("recovery-line", run)
+    assert (code, [row["checkpoint"] for row in said["result"]["line"]]) == (5, [1])
+    assert [row["id"] for row in said["findings"] if "a.jsonl.zst" in row["message"]].count("unknown-version") == 1
 
 
 def test_a_checksum_makes_no_damage_of_a_later_gzip(run: Path) -> None:
