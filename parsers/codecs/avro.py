@@ -52,7 +52,7 @@ def records_of(data: bytes) -> Iterator[Any]:
     head = _Decoder(data, len(_MAGIC) + 1, {})
     meta = head.value({"type": "map", "values": "bytes"}, 0)
     sync, at = head.take(_SYNC_BYTES), head.at
-    codec = meta.get("avro.codec", b"null").decode(errors="replace")
+    codec = meta.get("avro.codec", b"null").decode("latin-1")  # keeps every bit
     require_known_name("Avro: codec", codec, _CODECS)
     if codec not in _CODECS:
         raise NotAvro(f"its codec is {codec[:20]!r}, one bit away from a known one")

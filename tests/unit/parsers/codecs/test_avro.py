@@ -80,6 +80,8 @@ def test_other_codecs_and_schemas() -> None:
         list(records_of(container("long", [1], "snappy")))
     with pytest.raises(NotAvro, match="deflatd"):
         list(records_of(container("long", [1], "deflatd")))
+    with pytest.raises(NotAvro, match="one bit away"):
+        list(records_of(container("long", [1], "deflate").replace(b"deflate", b"deflat\xe5")))
     with pytest.raises(UnknownFormat, match="Lost"):
         list(records_of(container("long", [1]).replace(b'"long"', b'"Lost"')))
     with pytest.raises(NotAvro, match="not in it"):
