@@ -6,7 +6,7 @@ known is another one's, unless it is one bit away from a known name: then that b
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 
 class UnknownFormat(OSError, ValueError):
@@ -39,7 +39,7 @@ def require_known_name(what: str, name: str, known: Collection[str]) -> None:
     Traceback (most recent call last):
     cklog.unknown_formats.UnknownFormat: codec 'xz' is not known
     """
-    if name not in known and not any(is_one_bit_apart(name, other) for other in known):
+    if name not in known and not is_one_bit_off(name, known):
         raise UnknownFormat(f"{what} {name[:40]!r} is not known")
 
 
@@ -53,6 +53,11 @@ def is_one_bit_apart(name: str, other: str) -> bool:
         return False
     differing = [ord(one) ^ ord(two) for one, two in zip(name, other, strict=True) if one != two]
     return len(differing) == 1 and differing[0].bit_count() == 1
+
+
+def is_one_bit_off(name: str, known: Iterable[str]) -> bool:
+    """Return whether a name differs from one of the known ones in one bit: then it is damaged, and no other name."""
+    return any(is_one_bit_apart(name, other) for other in known)
 
 
 def why_unknown(error: BaseException) -> UnknownFormat | None:

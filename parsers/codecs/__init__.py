@@ -11,7 +11,6 @@ one is its own business.
 - `byte_stream`, `snappy_frames`: bytes read piece by piece, and Snappy streams as snappy-java frames them
 - `leveldb_table`: what LevelDB would allocate to read a table
 - `zstd_frames`: whether frames of Zstandard end in a checksum
-- `near_names`: names that are one bit off a known one
 - `varints`: unsigned numbers of seven bits a byte
 - `zeros`: files that are full of zeros
 - `xxhash32`: XXH32 of blocks, for the checksums of lz4 frames

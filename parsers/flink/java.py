@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cklog.budgets import JAVA_NESTED
-from cklog.parsers.codecs.near_names import is_one_bit_off
 from cklog.parsers.flink.derived import is_class_name, is_descriptor
+from cklog.unknown_formats import is_one_bit_off
 
 _I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
 _STREAM = b"\xac\xed\x00\x05"

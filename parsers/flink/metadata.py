@@ -26,7 +26,6 @@ import pyarrow as pa
 from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Split, Together, damage_of
-from cklog.parsers.codecs.near_names import is_one_bit_off
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.derived import MOST_KEY_GROUPS, key_groups, operator_id
 from cklog.parsers.flink.elements import NEWEST_KAFKA_SPLIT, NEWEST_SPLIT, coordinated, is_of_kafka
@@ -35,6 +34,7 @@ from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unkn
 from cklog.parsers.flink.rows import Owner, Row, batch, handle_row, row
 from cklog.progress import portion
 from cklog.storage import open_file
+from cklog.unknown_formats import is_one_bit_off
 
 READER = "cklog.parsers.flink.metadata:read"
 TOGETHER = "cklog.parsers.flink.metadata:read_together"

@@ -14,7 +14,7 @@ import re
 import struct
 from typing import NamedTuple
 
-from cklog.unknown_formats import is_one_bit_apart
+from cklog.unknown_formats import is_one_bit_off
 
 PARTS = ("NON", "INCR", "INDEX")
 HEAD = "H"
@@ -65,7 +65,7 @@ def is_of_unknown_part(key: bytes) -> bool:
     """
     found = _PART.fullmatch(key)
     part = found[1].decode() if found else PARTS[0]
-    return part not in PARTS and not any(is_one_bit_apart(part, known) for known in PARTS)
+    return part not in PARTS and not is_one_bit_off(part, PARTS)
 
 
 def key_of(key: bytes) -> Key | None:

@@ -20,7 +20,7 @@ from cklog.budgets import check_json
 from cklog.errors import first_line
 from cklog.inputs.member_names import damaged_name, misplaced
 from cklog.model.schemas import CHOICES, TABLES
-from cklog.unknown_formats import UnknownFormat, is_one_bit_apart
+from cklog.unknown_formats import UnknownFormat, is_one_bit_off
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
@@ -281,7 +281,7 @@ def _as_word(name: str, value: Any) -> str:
 
 def is_another_word(name: str, value: str) -> bool:
     """Return whether a word that a column does not know is none of its words with one bit changed, and no bytes."""
-    return _WORD.fullmatch(value) is not None and not any(is_one_bit_apart(value, word) for word in CHOICES[name])
+    return _WORD.fullmatch(value) is not None and not is_one_bit_off(value, CHOICES[name])
 
 
 def json_text(value: Any) -> str:

@@ -17,9 +17,9 @@ from cklog.budgets import check_json
 from cklog.model.values import is_integer
 from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.codecs.near_names import is_one_bit_off
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.storage import FileEntry, Root
+from cklog.unknown_formats import is_one_bit_off
 
 CHUNK_BYTES = 4 << 20
 _WORD = 1 << 32
