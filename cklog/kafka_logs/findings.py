@@ -12,7 +12,7 @@ from cklog.inputs.partitions import Folder, Gap, GroupCommit, Partition, RangeCo
 from cklog.kafka_logs.identity import recreated_findings, resume_offset
 from cklog.kafka_logs.open_transactions import COORDINATOR, transaction_findings
 from cklog.kafka_logs.partition import CUTTING, cut_alone, trusted
-from cklog.model.findings import Finding, Where
+from cklog.model.findings import Effect, Finding, Where
 from cklog.model.wording import agreeing, first_few, many
 
 
@@ -124,8 +124,8 @@ def _noted_begin(p: Partition) -> tuple[int, str] | None:
     return None
 
 
-def late_start_findings(partitions: Iterable[Partition], hidden: str) -> Iterator[Finding]:
-    """Find logs that should be compacted and do not begin at offset 0; `hidden`: what follows."""
+def late_start_findings(partitions: Iterable[Partition], hidden: str, effect: Effect = "none") -> Iterator[Finding]:
+    """Find logs that should be compacted and do not begin at offset 0; `hidden`: what follows, `effect`: on the run."""
     for p in partitions:
         if p.log_start > 0:
             message = (
@@ -134,7 +134,7 @@ def late_start_findings(partitions: Iterable[Partition], hidden: str) -> Iterato
                 f"{hidden}"
             )
             where = (Where(p.folder.path or "."),)
-            yield Finding("compacted-log-cut", "warning", p.name, message, where=where, effect="unknown")
+            yield Finding("compacted-log-cut", "warning", p.name, message, where=where, effect=effect)
 
 
 def _indexes_without_segments(p: Partition) -> Iterator[Finding]:

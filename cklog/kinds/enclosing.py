@@ -83,7 +83,7 @@ def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
                     return above, f"{root.path} is a part of the run {above.path} ({run.format}), which is asked"
     except OutputError:  # -o names a file in a folder above PATH, which was read to find the run
         raise
-    except CklogError:  # whatever is wrong with PATH is said where it is opened
+    except (CklogError, OSError):  # whatever is wrong with PATH is said where it is opened
         return None
     return None
 
@@ -108,7 +108,7 @@ def with_neighbours(root: Root, source: str = "") -> Root | None:
             return whole
     except OutputError:
         raise
-    except CklogError:
+    except (CklogError, OSError):
         return None
     return None
 

@@ -223,6 +223,7 @@ EXITS = (
         "flink-at.txt": 4,
         "flink-moved.txt": 5,
         "kafka-broker-replay.csv": 3,
+        "impact-wordcount-at.txt": 3,
         "connect-runbook.md": 3,
         "tables-restored.txt": 3,
         "tables-restored.json": 3,

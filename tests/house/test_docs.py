@@ -14,7 +14,7 @@ from tests.program import cklog
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
 TOOLS = [["python", "-m", "pytest"], ["python"], ["make"], ["git", "diff"]]
-OPTIONS = {"-m", "-n0", "-x", "-rs", "--stat"}
+OPTIONS = {"-m", "-n0", "-x", "-rs", "--stat", "--hypothesis-profile=all"}
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 DOCS = [

@@ -280,7 +280,17 @@ def test_an_offset_file_at_which_streams_stops_is_repaired_first(tmp_path: Path)
     assert run["note"] == "keep wordcount/0_0: its changelog was not looked at (--kafka FOLDER)"
 
 
-@pytest.mark.parametrize("lost", [(0, 1, 2, 3, 4, 5), (4, 5)])
+def test_batches_that_sink_and_state_show_to_be_done_need_no_commit(tmp_path: Path) -> None:
+    folder = copy_of("spark-wordcount", tmp_path)
+    for batch in (4, 5):
+        (folder / "ck" / "commits" / str(batch)).unlink()
+    code, found = answered(folder)
+    run = found["result"]["runs"][0]
+    assert (code, run["action"], run["lost"]) == (0, "restart", 0)
+    assert "ck/commits/5 is missing, but the file sink's log lists" in found["result"]["details"]["headline"]
+
+
+@pytest.mark.parametrize("lost", [(0, 1, 2, 3, 4, 5)])
 def test_a_spark_query_that_would_skip_batches_is_repaired_first(tmp_path: Path, lost: tuple[int, ...]) -> None:
     """Spark runs the newest planned batch, and none of those before it that have no commit."""
     folder = copy_of("spark-wordcount", tmp_path)

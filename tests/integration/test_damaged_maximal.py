@@ -31,7 +31,7 @@ class Case:
 JOB = "125c88b9401f9252baa1b39e412cc4b8"
 CASES = {
     "flink": Case("flink-orders", f"{JOB}/chk-13/_metadata", "file:///srv/cklog-sample/flink-orders"),
-    "spark-commit": Case("spark-wordcount", "ck/commits/5"),
+    "spark-commit": Case("spark-state-hdfs", "ck/commits/6"),
     "records": Case("uncoordinated-join", "checkpoints/join.jsonl"),
     "rounds": Case("q3-coordinated", "checkpoints/part-00000.jsonl"),
     "parquet": Case("uncoordinated-join-parquet", "checkpoints/join.parquet"),

@@ -197,7 +197,9 @@ class ConnectorOffsets:
 
 
 _LOST_STORES = frozenset({"cut-offsets-file", "corrupt-offsets-file"})
-_OF_EVERY_CONNECTOR = frozenset({"empty-file", "empty-offsets-partition", "missing-offsets-partition"})
+_OF_EVERY_CONNECTOR = frozenset(
+    {"compacted-log-cut", "empty-file", "empty-offsets-partition", "missing-offsets-partition"}
+)
 """Findings about stores that may have held an offset of any connector."""
 
 _NOTES = ("a partition's number on the line is that of its record in the topic, or the place of its entry in a file",)

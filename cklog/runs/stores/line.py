@@ -200,7 +200,7 @@ class StoreRestores:
         again = [c for c in deleted if c.group not in live or c.name in known]  # else of a topic that it reads no more
         findings += deleted_findings(deleted, {c.group for c in again})
         whole = {r.changelog for _, r, _ in restores if r.start == "beginning"}
-        findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED)
+        findings += late_start_findings((p for p in partitions.values() if p.name in whole), _NOT_RESTORED, "unknown")
         rows: list[StoreRestore] = []
         ranges: dict[int, Range] = {}
         compacted: list[tuple[StoreTask, StoreRestore, Range]] = []

@@ -137,7 +137,7 @@ def test_rows_with_what_they_are_not_come_as_batches(tmp_path: Path) -> None:
     pq.write_table(pa.table({"event": ["fell"], "operator": ["a"], "seq": [1]}), path)
     (split,) = row_groups(str(path), path.name, path.stat().st_size, 1 << 30, None)
     (damage,) = [item for item in fold(runs, split, "events", ("event", "seq")) if isinstance(item, Damage)]
-    assert damage.id == "bad-record"
+    assert damage.id == "unknown-version"
 
 
 def test_behind_pieces_that_are_folded_the_rest_is_read_by_arrow(

@@ -124,6 +124,7 @@ def test_what_is_told_comes_before_the_answer(unbuffered: str) -> None:
     both = subprocess.run(
         command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
-    first, second = both.stdout.decode().splitlines()[:2]
+    first, second, third = both.stdout.decode().splitlines()[:3]
     assert "is a part of the run" in first
-    assert second.startswith("A Spark query")
+    assert "lies beside" in second
+    assert third.startswith("A Spark query")

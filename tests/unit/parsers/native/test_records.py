@@ -59,7 +59,6 @@ def found(answer: Answer[Any], id: str) -> Finding:
         (b'{"operator":"b","checkpoint":99999999999999999999}\n', "beyond 64 bits"),
         (b'{"operator":"b","checkpoint":2,"received":{"a/0->b/0":-5}}\n', "less than 0"),
         (b'{"operator":"b","checkpoint":2,"received":[]}\n', "not an object"),
-        (b'{"operator":"b","checkpoint":2,"kind":"strange"}\n', "not one of local"),
         (b'{"operator":"b","checkpoint":2,"crc32c":"00000000"}\n', "crc32c is 00000000"),
         (b'{"operator":"\xff","checkpoint":2}\n', "not UTF-8"),
         (b'{"operator":"b","checkpoint":2,"kinl":"coordinated"}\n', "no member kind, but kinl"),
@@ -81,6 +80,16 @@ def test_a_bad_line_is_skipped_and_placed_and_costs_nothing_else(tmp_path: Path,
     finding = found(answer, "bad-record")
     assert why in finding.message
     assert [(w.path, w.offset) for w in finding.where] == [("checkpoints/part.jsonl", len(first))]
+
+
+def test_a_word_that_is_not_known_may_be_a_later_version_s(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints" / "part.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b'{"operator":"b","checkpoint":2,"kind":"strange"}\n'.join(map(line, pair(sent=3, received=3))))
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 1}
+    assert (answer.exit_code, found(answer, "unknown-version").severity) == (5, "error")
+    assert not any(finding.id == "bad-record" for finding in answer.findings)
 
 
 def test_a_last_line_without_a_newline_is_torn_even_if_it_parses(tmp_path: Path) -> None:
