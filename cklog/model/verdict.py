@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from cklog.errors import CklogError, CorruptInput, UnknownInput, Unreadable
 from cklog.model.about import findings_by_run
@@ -103,6 +103,10 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     result = draft.result
     if isinstance(result, RecoveryLine):
         result = cast("R", with_action(cast("Draft[RecoveryLine]", draft)))
+    elif draft.command == "impact-sinks" and isinstance(result, Acted):
+        # a file may have become unreadable after the line was judged
+        acted = action_with(result.action, [f.effect for f in draft.findings if f.blocks])
+        result = cast("R", replace(cast("Any", result), action=acted))
     found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
     if strict:
         refuse_damage(found)
