@@ -210,6 +210,7 @@ class _FolderReading:
         """Read the offset checkpoints of a data folder, by name; None for one that cannot be read."""
         if path not in self._brokers:
             held = self._files.get(path, {})
+            self._decoded(held.get(_PROPERTIES), side_files.check_properties)
             names = [n for n in held if n.endswith("-offset-checkpoint")]
             self._brokers[path] = {name: self._decoded(held[name], side_files.offsets) for name in sorted(names)}
         return self._brokers[path]

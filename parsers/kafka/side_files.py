@@ -50,6 +50,7 @@ CLEAN_STOP = ".kafka_cleanshutdown"
 _LINE_ENDS, _BLANKS = re.compile("\r\n|\r|\n"), re.compile("[ \t\v\f]+")
 """What ends lines and words for a broker; Python knows more such characters, which damage may leave."""
 
+_PROPERTIES_VERSION, _NEWEST_PROPERTIES = re.compile(rb"^version[ \t]*[=:][ \t]*([0-9]{1,9})\s*$", re.MULTILINE), 1
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
 _CHECKED_FROM = 6
@@ -73,6 +74,19 @@ class BadSnapshot(Exception):
 
 class UnknownVersion(Exception):
     """Why a file was not decoded, though nothing may be wrong with it."""
+
+
+def check_properties(data: bytes) -> None:
+    """Raise `UnknownVersion` for a `meta.properties` that only a later broker reads; 0 and 1 are known.
+
+    >>> check_properties(b"version=1\\nnode.id=1\\n")
+    >>> check_properties(b"version=2\\n")
+    Traceback (most recent call last):
+    cklog.parsers.kafka.side_files.UnknownVersion: version 2; the newest one known is 1
+    """
+    found = _PROPERTIES_VERSION.search(data)
+    if found and int(found[1]) > _NEWEST_PROPERTIES:
+        raise UnknownVersion(f"version {int(found[1])}; the newest one known is {_NEWEST_PROPERTIES}")
 
 
 def offsets(data: bytes) -> dict[tuple[str, int], int]:

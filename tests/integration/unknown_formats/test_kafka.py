@@ -187,6 +187,15 @@ def test_a_side_file_of_a_later_version(name: str, number: int, tmp_path: Path) 
     leaves_open(tmp_path, name, shown=False)
 
 
+@pytest.mark.parametrize("number", [2, pytest.param(99, marks=pytest.mark.slow)])
+def test_properties_of_a_later_broker(number: int, tmp_path: Path) -> None:
+    broker(tmp_path)
+    (tmp_path / "meta.properties").write_text(f"cluster.id=c\nversion={number}\nnode.id=1\n")
+    leaves_open(tmp_path, "meta.properties", shown=False)
+    (tmp_path / "meta.properties").write_text("cluster.id=c\nversion=1\nnode.id=1\n")
+    assert "unknown-version" not in about(said("recovery-line", tmp_path)[1], "meta.properties")
+
+
 @pytest.mark.parametrize("name", SIDE_FILES)
 def test_a_negative_version_of_a_side_file_is_damage(name: str, tmp_path: Path) -> None:
     broker(tmp_path)
