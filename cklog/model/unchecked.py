@@ -39,7 +39,6 @@ _BY_FINDING: dict[str, tuple[UncheckedKind, str, str | None]] = {
     "empty-file": ("file", "the empty files never held a record", None),
     "empty-offsets-partition": ("file", "the offsets partitions without a record never had one", None),
     "missing-offsets-partition": ("file", "the missing offsets partitions hold no offsets", None),
-    "compacted-log-cut": ("log", "the compacted log still has every record that counts", None),
     "deleted-commit": ("state", "no group whose offsets were deleted is started again without them", None),
     "unchecked-file": ("file", "the files without checksums are intact", None),
     "unchecked-input": ("file", "the files outside PATH exist", "--map OLD=NEW"),

@@ -180,6 +180,7 @@ class ConnectorOffsets:
             unchecked=(
                 *(_unchecked(one) for one in resuming if one.retained is None),
                 *unchecked_by(f for f in findings if f.id in _OF_EVERY_CONNECTOR),
+                *(Unchecked("log", f.subject, _HAS_ALL) for f in findings if f.id == "compacted-log-cut"),
             ),
         )
 
@@ -197,10 +198,9 @@ class ConnectorOffsets:
 
 
 _LOST_STORES = frozenset({"cut-offsets-file", "corrupt-offsets-file"})
-_OF_EVERY_CONNECTOR = frozenset(
-    {"compacted-log-cut", "empty-file", "empty-offsets-partition", "missing-offsets-partition"}
-)
+_OF_EVERY_CONNECTOR = frozenset({"empty-file", "empty-offsets-partition", "missing-offsets-partition"})
 """Findings about stores that may have held an offset of any connector."""
+_HAS_ALL = "the compacted log still has every record that counts"
 
 _NOTES = ("a partition's number on the line is that of its record in the topic, or the place of its entry in a file",)
 

@@ -82,16 +82,6 @@ def test_a_bad_line_is_skipped_and_placed_and_costs_nothing_else(tmp_path: Path,
     assert [(w.path, w.offset) for w in finding.where] == [("checkpoints/part.jsonl", len(first))]
 
 
-def test_a_word_that_is_not_known_may_be_a_later_version_s(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoints" / "part.jsonl"
-    path.parent.mkdir()
-    path.write_bytes(b'{"operator":"b","checkpoint":2,"kind":"strange"}\n'.join(map(line, pair(sent=3, received=3))))
-    answer = ask(tmp_path)
-    assert chosen(answer) == {"a/0": 1, "b/0": 1}
-    assert (answer.exit_code, found(answer, "unknown-version").severity) == (5, "error")
-    assert not any(finding.id == "bad-record" for finding in answer.findings)
-
-
 def test_a_last_line_without_a_newline_is_torn_even_if_it_parses(tmp_path: Path) -> None:
     path = write(tmp_path, "checkpoints", [*pair(3, 3), checkpoint("b/0", 2, received={A_TO_B: 3})])
     path.write_bytes(path.read_bytes()[:-1])
