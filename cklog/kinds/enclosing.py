@@ -105,7 +105,8 @@ def with_neighbours(root: Root, source: str = "") -> Root | None:
         path = above.path if _SCHEME.match(root.path) else _shortened(root.path, 1)
         whole = replace(above, path=path, trouble=Trouble())
         if any(parser.whole_of(whole, name) == "" for parser in gathers):
-            return whole
+            # beside a second run nothing tells whose the other folders are
+            return whole if [run.folder for run in runs_of(whole)] == [name] else None
     except OutputError:
         raise
     except (CklogError, OSError):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.bombs import MIB, gzipped
 from tests.conftest import SAMPLES
 from tests.integration.evidence.cases import CASES, answer, claims, kept
 from tests.program import cklog
@@ -72,6 +73,21 @@ def test_the_log_of_a_sink_beside_the_checkpoint_is_found_and_said(tmp_path: Pat
         code, found = answer("recovery-line", place)
         assert code == 3
         assert {id for id, _ in errors(found)} & {"sink-log-behind", "sink-behind"}, place
+
+
+@pytest.mark.parametrize("other", ["domino-cycle", "unreadable"])
+def test_another_run_beside_the_checkpoint_changes_nothing(other: str, tmp_path: Path) -> None:
+    """Nothing tells which of the two the sink belongs to."""
+    run = Path(shutil.copytree(SAMPLES / "spark-wordcount", tmp_path / "run"))
+    ck = checkpoint_in(run)
+    if other == "unreadable":
+        (run / other / "checkpoints").mkdir(parents=True)
+        (run / other / "checkpoints" / "x.jsonl.gz").write_bytes(gzipped(b"\n" * MIB, 700))
+    else:
+        shutil.copytree(SAMPLES / other, run / other)
+    ended = cklog("recovery-line", ck)
+    assert (ended.code, ended.err) == (0, "")
+    assert "whether the log of a file sink, if the query has one, agrees with this line" in ended.out
 
 
 def test_a_sink_that_nothing_ties_to_the_checkpoint_is_not_checked(tmp_path: Path) -> None:
