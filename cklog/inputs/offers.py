@@ -84,6 +84,10 @@ class ParserClass(Protocol):
     def reads_beside(self) -> tuple[str, ...]:
         """Formats whose runs beside a run of this one are read with it."""
 
+    @property
+    def marks_beside(self) -> str:
+        """A pattern of names: an entry in each folder beside the run's own that may be a part of it."""
+
     def __call__(self, root: Root) -> Parser:
         """Open a folder; nothing large is read yet."""
 
@@ -111,6 +115,9 @@ class Format:
 
     reads_beside: ClassVar[tuple[str, ...]] = ()
     """Formats whose runs beside a run of this one are read with it, and are no runs of their own then."""
+
+    marks_beside: ClassVar[str] = ""
+    """What some entry is called, as a pattern, in each folder that may be a part of the run beside the run's own."""
 
     @staticmethod
     def whole_of(root: Root, folder: str) -> str:

@@ -5,6 +5,7 @@ The run is the smallest that has PATH as a part by the names that its format giv
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import posixpath
@@ -14,7 +15,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cklog.errors import CklogError, OutputError
-from cklog.inputs.offers import Format
 from cklog.kinds.opening import PARSERS, holds_run, parser_class, runs_of
 from cklog.local_files import Trouble, is_local, os_name
 from cklog.storage import Root
@@ -38,6 +38,10 @@ _DEPTH = 6
 
 _MOST_ENTRIES = 100_000
 """Files and folders of a place in which the run is looked for: PATH may lie in a home folder."""
+
+
+_MOST_FOLDERS = 32
+"""Folders beside PATH that are looked into: among more, nothing tells which is a part of the run."""
 
 
 class RunPlace(NamedTuple):
@@ -93,14 +97,14 @@ def with_neighbours(root: Root, source: str = "") -> Root | None:
 
     `source`: of that format only.
     """
-    if not is_local(root.path):
-        return None
     above, name = root.parent()
+    if not is_local(root.path) or above.path == os.sep:
+        return None
     try:
         runs = [] if root.is_file() else [run for run in runs_of(root, source) if not run.folder]
         parsers = [parser_class(PARSERS[run.format]) for run in runs]
-        gathers = [parser for parser in parsers if parser.whole_of is not Format.whole_of]
-        if not gathers or above.path == os.sep or not _has_few_entries(above.path):
+        gathers = [parser for parser in parsers if parser.marks_beside and _is_marked(above.path, parser.marks_beside)]
+        if not gathers or not _has_few_entries(above.path):
             return None
         path = above.path if _SCHEME.match(root.path) else _shortened(root.path, 1)
         whole = replace(above, path=path, trouble=Trouble())
@@ -131,6 +135,20 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
         if not name:
             return
         part = f"{name}/{part}"
+
+
+def _is_marked(folder: str, marks: str) -> bool:
+    """Return whether some folder in a folder, of not too many, has an entry of such a name; looks no further down."""
+    with os.scandir(os_name(folder)) as entries:
+        folders = (entry.path for entry in itertools.islice(entries, _MOST_ENTRIES) if entry.is_dir())
+        inside = list(itertools.islice(folders, _MOST_FOLDERS + 1))
+    return len(inside) <= _MOST_FOLDERS and any(_holds_name(path, marks) for path in inside)
+
+
+def _holds_name(folder: str, names: str) -> bool:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return any(re.fullmatch(names, entry.name) for entry in itertools.islice(entries, _MOST_ENTRIES))
+    return False
 
 
 def _has_few_entries(folder: str) -> bool:

@@ -71,6 +71,7 @@ class SparkCheckpoint(Format):
     name = "spark-checkpoint"
     kind: KindName = "batches"
     tables: ClassVar = {"batches": BATCHES}
+    marks_beside: ClassVar[str] = rf"{SINK_LOG}|part-.*"
 
     @staticmethod
     def recognises(root: Root) -> bool:
