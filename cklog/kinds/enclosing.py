@@ -82,6 +82,8 @@ def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
         if not root.is_file() and (source or holds_run(root)):
             return None
         for above, formats in candidates:
+            if is_local(above.path) and not _has_few_entries(above.path):
+                return None
             for run in runs_of(above, source):
                 if not run.folder and run.format in formats:
                     return above, f"{root.path} is a part of the run {above.path} ({run.format}), which is asked"
@@ -126,8 +128,6 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
             return
         formats = [name for name, parts in PARTS.items() if source in ("", name) and re.fullmatch(parts, part)]
         if formats:
-            if is_local(above.path) and not _has_few_entries(above.path):
-                return
             path = above.path if _SCHEME.match(root.path) else _shortened(root.path, levels)
             # with its own trouble: what cannot be looked at beside PATH takes nothing from what is said of PATH
             yield replace(above, path=path, trouble=Trouble()), formats

@@ -41,7 +41,7 @@ OLDER = (
 A50B, RESTORED = "rocksdb-incr/a50b527fd4f00e485eb0bb7960c9d08f", "rocksdb-restored/fde10d788b48fc4702d4d31bab1ebb60"
 F39964, SAVEPOINT = "f39964/f2d94ce82da46440c2b4005edf87a083", "sp-native-39964/savepoint-a50b52-cef4457a0e31"
 TORN = ("aligned-bp/02af140c9b8e2e33bd5fc16b890e701c/chk-2",)
-FEW = ("changelog", "filemerge", "sp-native-39964")
+FEW = ("sp-native-39964",)
 """Of which every folder is asked each time: a changelog, files of several subtasks, a savepoint."""
 
 
