@@ -9,6 +9,7 @@ import pytest
 from cklog.engine.scan import Engine
 from cklog.run import Run
 from tests.conftest import REPOSITORY
+from tests.examples import quarter
 from tests.golden.cases import CASES, EXITS
 from tests.program import cklog
 
@@ -34,7 +35,7 @@ def test_the_local_engine_prints_the_golden_bytes(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quarter(sorted(CASES)))
 def test_the_spark_engine_prints_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch, spark: Engine) -> None:
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)

@@ -27,6 +27,8 @@ SHOWN = [
     for block in BLOCKS
     for command, output in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE)
 ]
+MILLIONS = r"--tuples [0-9]{7}"
+"""What runs for half a minute."""
 
 
 def test_there_is_something_to_check() -> None:
@@ -48,7 +50,11 @@ def holds(words: list[str]) -> None:
     assert [place for place in named if place not in options and not (REPOSITORY / place).exists()] == []
 
 
-@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command[:60] for command, _ in SHOWN])
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [pytest.param(*one, marks=pytest.mark.slow if re.search(MILLIONS, one[0]) else ()) for one in SHOWN],
+    ids=[command[:60] for command, _ in SHOWN],
+)
 def test_pages_show_what_the_command_prints(command: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     last = command.split("&&")[-1].strip()

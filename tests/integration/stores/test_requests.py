@@ -42,6 +42,7 @@ def test_a_root_is_listed_once_and_no_file_is_asked_for_twice(store: ObjectStore
     assert set(Counter(one.key for one in store.asked if one.what == "GET").values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_thousand_snapshots_of_flink_cost_a_request_each(store: ObjectStore) -> None:
     """Beside the listing, which tells of 1,000 files in a request."""
     sample = next(SAMPLES.joinpath("flink-orders").rglob("_metadata"))

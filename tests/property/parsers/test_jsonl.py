@@ -17,6 +17,7 @@ from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.template import LineTemplate, template_of
 from cklog.parsers.jsonl.walk import NUMBER
 from cklog.parsers.jsonl.words import Deviates
+from tests.examples import quarter
 from tests.loop_forms import EVERY_FORM, forced
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
@@ -126,14 +127,15 @@ def test_a_changed_byte_never_changes_the_answer_unseen(form: str, block: bytes,
     agrees(block[:at] + bytes([byte]) + block[at + 1 :])
 
 
-def test_no_byte_at_any_place_changes_the_answer_unseen() -> None:
+@pytest.mark.parametrize("rest", quarter(range(4)))
+def test_no_byte_at_any_place_changes_the_answer_unseen(rest: int) -> None:
     """Every single change of a block that holds each kind of member, with and without checksums."""
     plain = b'{"channel":"a/0->b","seq":10,"time":-7}\n{"channel":"c","seq":2345678901,"time":5}\n'
     checked = b"".join(text[:-1] + b',"crc32c":"%08x"}\n' % crc32c.crc32c(text[:-1]) for text in plain.splitlines())
     for block in (plain, checked):
         assert agrees(block)
         for at in range(len(block)):
-            for byte in range(256):
+            for byte in range(rest, 256, 4):
                 agrees(block[:at] + bytes([byte]) + block[at + 1 :])
 
 
