@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from cklog.masking import masked_options
 
+TYPE_CHECKING = False  # as `typing` has it, whose import would take longer than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says; its kind, where it says nothing.
@@ -17,7 +21,27 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-class CklogError(Exception):
+class Picklable:
+    """A base for exceptions whose `__init__` takes other arguments than it hands on, so that pickles restore them.
+
+    Python restores an exception by calling its class with `args`, which are what the built-in base was given.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Restore the exception by its built-in base, and then its attributes."""
+        _, args, *attributes = super().__reduce__()
+        return (_restore, (type(self), args), *attributes)
+
+
+def _restore(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """Return an exception of a class as its built-in base makes it of `args`."""
+    error = cls.__new__(cls, *args)
+    base = next(base for base in cls.__mro__ if base.__module__ == "builtins" and issubclass(base, BaseException))
+    base.__init__(error, *args)
+    return error
+
+
+class CklogError(Picklable, Exception):
     """The base of all errors that a user sees: one line for stderr, a hint if there is one, and the exit code."""
 
     id = "error"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cklog.destinations import note_named, note_read, watched
-from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
+from cklog.errors import CklogError, OverBudget, Picklable, SelfCheckFailed, Unreadable, UsageError, first_line
 from cklog.holes import size_before_holes
 from cklog.masking import masked_options
 
@@ -66,7 +66,7 @@ class Trouble:
         yield self.names, other.names
 
 
-class SelfExplained(OSError):
+class SelfExplained(Picklable, OSError):
     """An error that says by itself, in a line, why something cannot be read."""
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from cklog.arrays.digraph import reached
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
+from cklog.errors import Picklable
 from cklog.history.history import History
 from cklog.zigzag.intervals import interval_graph
 
@@ -25,7 +26,7 @@ ROUND_LIMIT = 64
 _EVERYTHING = np.iinfo(np.int64).max
 
 
-class NoConsistentLine(Exception):
+class NoConsistentLine(Picklable, Exception):
     """No line is consistent: on `channel` (an index) an initial state has received what has not been sent."""
 
     def __init__(self, channel: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from cklog.errors import Picklable
 from cklog.parsers.codecs.byte_stream import ByteStream
 from cklog.parsers.codecs.decompression import DecompressionError, decompress, snappy_size
 from cklog.unknown_formats import require_known
@@ -21,7 +22,7 @@ _MOST_PER_BYTE = 22
 """A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
 
 
-class BadSnappy(Exception):
+class BadSnappy(Picklable, Exception):
     """Why bytes are no snappy stream; `at` is the offset of the block where it shows."""
 
     def __init__(self, why: str, at: int = 0) -> None:

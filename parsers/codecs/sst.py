@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cklog.budgets import budgets, over
+from cklog.errors import Picklable
 from cklog.parsers.codecs.block_checksums import CHECKSUMS, NEWEST_COMPRESSION, decompress_block
 from cklog.parsers.codecs.sst_blocks import TRAILER_BYTES, Handle, SstFlaw, decode_handle, decode_varint, entries
 
@@ -53,7 +54,7 @@ _NEWEST_INDEX = 3
 _U32, _U64, _MASK = struct.Struct("<I"), struct.Struct("<Q"), (1 << 32) - 1
 
 
-class UncheckedTable(Exception):
+class UncheckedTable(Picklable, Exception):
     """Raised for what may well be right, but cannot be checked here: a compression that is not decompressed here."""
 
 

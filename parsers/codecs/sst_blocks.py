@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from cklog.budgets import inflated_of, over
+from cklog.errors import Picklable
 from cklog.parsers.codecs.varints import BadVarint, unsigned_varint
 
 TRAILER_BYTES = 5
@@ -22,7 +23,7 @@ TRAILER_BYTES = 5
 _U32 = struct.Struct("<I")
 
 
-class SstFlaw(Exception):
+class SstFlaw(Picklable, Exception):
     """Raised where a table is not what was written: at byte `at` of it, and why."""
 
     def __init__(self, at: int, why: str) -> None:

@@ -20,6 +20,7 @@ import re
 import struct
 from typing import NamedTuple
 
+from cklog.errors import Picklable
 from cklog.unknown_formats import require_known, require_known_name
 
 STREAM = b"\xac\xed\x00\x05"
@@ -41,7 +42,7 @@ _BYTES = b"\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00\x78\
 _I32, _F32 = struct.Struct(">i"), struct.Struct(">f")
 
 
-class NotThisMap(Exception):
+class NotThisMap(Picklable, Exception):
     """Raised for bytes that are no such file: at byte `at`, and why."""
 
     def __init__(self, at: int, why: str) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cklog.budgets import JAVA_NESTED
+from cklog.errors import Picklable
 from cklog.parsers.flink.derived import is_class_name, is_descriptor
 from cklog.unknown_formats import is_one_bit_off
 
@@ -32,7 +33,7 @@ NONSENSE = 1 << 12
 _SERIALIZABLE, _ENUM = 0x02, 0x10
 
 
-class Malformed(Exception):
+class Malformed(Picklable, Exception):
     """Raised where bytes cannot be what they should be: at byte `at`, and why."""
 
     def __init__(self, at: int, why: str) -> None:
@@ -40,7 +41,7 @@ class Malformed(Exception):
         self.at, self.why = at, why
 
 
-class Unknown(Exception):
+class Unknown(Picklable, Exception):
     """Raised for something that may well be right, but that is not decoded here."""
 
 

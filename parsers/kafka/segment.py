@@ -20,6 +20,7 @@ import numpy as np
 from cklog.arrays.types import Bytes, Ints
 from cklog.budgets import BATCH_BYTES, SEARCHED_BYTES
 from cklog.engine.scan import Damage
+from cklog.errors import Picklable
 from cklog.model.wording import numbered
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, UNKNOWN_ATTRIBUTES, Header, header, near, verify
@@ -51,7 +52,7 @@ def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
     return sorted(found, key=lambda entry: posixpath.basename(entry.path))
 
 
-class FileShrunk(OSError):
+class FileShrunk(Picklable, OSError):
     """A file that ends at byte `end` now and had `size` bytes when it was listed: somebody cuts it."""
 
     def __init__(self, end: int, size: int) -> None:

@@ -35,6 +35,7 @@ import struct
 
 import crc32c
 
+from cklog.errors import Picklable
 from cklog.inputs.partitions import AbortedSpan, ProducerState
 from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PROBE_BYTES, Segment
@@ -60,7 +61,7 @@ _PRODUCER = struct.Struct(">qhiqiqiq")
 _ABORTED = struct.Struct(">hqqqq")
 
 
-class BadCheckpoint(Exception):
+class BadCheckpoint(Picklable, Exception):
     """Why a file is no checkpoint; `line` counts from 1."""
 
     def __init__(self, line: int, reason: str) -> None:

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from cklog.errors import Picklable
 from cklog.parsers.pickles.arguments import (
     Cut,
     decode_text,
@@ -37,7 +38,7 @@ _NEWEST_PROTOCOL = 5
 _STOP, _SHORT_TEXT, _MEMOIZE = 0x2E, 0x8C, 0x94
 
 
-class Refused(ValueError):
+class Refused(Picklable, ValueError):
     """Raised for a pickle that is not plain data, or for no pickle; `offset` in bytes of the buffer.
 
     `id` is that of the damage.

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
 
 from cklog.budgets import check_json, reading
+from cklog.errors import Picklable
 from cklog.inputs.batches import (
     BatchCommit,
     BatchOffsets,
@@ -72,7 +73,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Damaged(Exception):
+class Damaged(Picklable, Exception):
     """Raised by a decoder, and caught by `read`, where a file cannot be used."""
 
     def __init__(self, id: str, offset: int | None, why: str, passed: bool = False) -> None:

@@ -146,14 +146,17 @@ class StateContents:
             raise
 
     def _refuse_unknown(self, entry: FileEntry) -> None:
-        """Raise `Damaged` for a file whose version is not known, as far as it can be read; look for nothing else."""
+        """Raise `Damaged` for a file whose version is not known, as far as it can be read; look for nothing else.
+
+        Its checksum has refuted the file already: what cannot be read, or decoded, now says nothing more of it.
+        """
         try:
             if entry.path.endswith(".zip"):
                 parts_of(self._root.read(entry.path))
             elif entry.path.endswith(".changelog") and (plain := self._decompress(entry, prove=False)) is not None:
                 _read_head(next(plain, b""), plain)
-        except (Damaged, OverBudget) as damaged:
-            if isinstance(damaged, Damaged) and damaged.flaw.id == UNKNOWN_VERSION:
+        except (Damaged, OverBudget, OSError, ValueError, *ARROW_ERRORS) as error:
+            if isinstance(error, Damaged) and error.flaw.id == UNKNOWN_VERSION:
                 raise
 
     def _read_snapshot(self, entry: FileEntry) -> Content:

@@ -1,4 +1,4 @@
-"""State files that no checksum file proves: what their streams can prove, and what is said of the rest."""
+"""State files that no checksum file proves, or one refutes: what their streams can prove, and what is said then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 import xxhash
 
 from cklog.parsers.codecs import snappy_frames
-from tests.builders.spark_state import HDFS, checkpoint, deltas, memory, operator
+from cklog.parsers.codecs.hadoop_crc import encode
+from tests.builders.spark import Memory
+from tests.builders.spark_state import HDFS, by_ids, checkpoint, deltas, memory, operator
 from tests.reading.spark import said
 
 
@@ -62,3 +64,24 @@ def test_a_delta_full_of_zeros_is_found_whatever_its_codec(codec: str) -> None:
     root.files["state/0/1/2.delta"] = bytes(700)
     assert (root.plan().committed, root.plan().fails) == (0, True)
     assert ("error", "corrupt-file", "state/0/1/2.delta") in said(root.plan())
+
+
+def test_a_file_that_cannot_be_read_twice_stays_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checksum has refuted it: the second read, which looks for an unknown version, decides nothing more."""
+    root, path = by_ids(), "state/0/0/4_i4.changelog"
+    root.files["state/0/0/.4_i4.changelog.crc"] = encode(root.files[path])
+    root.files[path] = root.files[path][:-1] + b"?"
+    reads: list[str] = []
+    read = Memory.read
+
+    def refuse_second(self: Memory, name: str, limit: int | None = None) -> bytes:
+        reads.append(name)
+        if name == path and reads.count(name) > 1:
+            raise PermissionError(13, "Permission denied", name)
+        return read(self, name, limit)
+
+    monkeypatch.setattr(Memory, "read", refuse_second)
+    plan = root.plan()
+    assert reads.count(path) == 2
+    assert (plan.committed, plan.unjudged) == (2, "")
+    assert said(plan) == [("error", "checksum-mismatch", path)]
