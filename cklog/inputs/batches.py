@@ -172,7 +172,8 @@ class MetadataLogs:
     else of the query could not be listed, so that nothing in there is known to be missing. `asynchronous`: progress is
     tracked asynchronously, so that batches leave nothing between those that are here. `continuous`: a continuous
     trigger wrote the newest plan, when its epoch had ended; such a query keeps no state. `shown_done` is the newest
-    batch that has no commit and that its sink and its state show to be done, -1 for none.
+    batch that has no commit and that its sink and its state show to be done, -1 for none. `sink_lists` are those of the
+    planned batches without a commit that the file sink's log lists; None: that is not known.
     """
 
     prefix: str
@@ -186,6 +187,7 @@ class MetadataLogs:
     continuous: bool = False
     unseen: tuple[str, ...] = ()
     shown_done: int = -1
+    sink_lists: frozenset[int] | None = None
     _plans: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The batches in `offsets`, in order."""
 

@@ -15,11 +15,12 @@ from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.sink_files import LostResult, SinkFiles
 from cklog.model.findings import Finding
+from cklog.model.verdict import NOT_JUDGED
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.batches.connectors import log_facts
 from cklog.runs.batches.facts import Fact, file_finding
 from cklog.runs.batches.offsets import SourceRange
-from cklog.runs.batches.targets import can_plan_afresh, has_state_ids, names_states
+from cklog.runs.batches.targets import can_plan_afresh, first_without_commit, has_state_ids, names_states
 
 _SINK_LOG = "_spark_metadata"
 _EXAMPLES = 3
@@ -89,7 +90,7 @@ def judge_sink(
         facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost)]
         if afresh and removed:
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
-            facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost)))
+            facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost), skips=True))
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
         ahead = any(fact.stops and fact.finding.id == "sink-log-ahead" for fact in facts)
@@ -110,20 +111,25 @@ def judge_sink(
 def with_done_batches(parser: OffersBatches, logs: MetadataLogs, lacking: Lacking) -> MetadataLogs:
     """Take batches without a commit for done, where the file sink's log and the state show that they are.
 
-    Read off Spark 4.3: where commits before the newest plan are gone, a restart runs that plan alone. Nothing is lost
-    then, and nothing is written twice, if the whole log of the sink lists these batches, and the state after the last
-    of them is there. With state checkpoint format 2 the restart fails.
+    Read off Spark 4.3: where commits before the newest plan are gone, or all of them, a restart runs that plan alone.
+    Nothing is lost then, and nothing is written twice, if the whole log of the sink lists these batches, and the state
+    after the last of them is there. With state checkpoint format 2 the restart fails.
     """
-    first, last, sinks = logs.committed + 1, logs.planned - 1, parser.sinks()
-    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
-    unlike = with_ids or logs.asynchronous or logs.continuous or logs.hidden
-    if not 0 < first <= last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
+    first, last, sinks = first_without_commit(logs), logs.planned - 1, parser.sinks()
+    unlike = logs.asynchronous or logs.continuous or logs.hidden
+    if first > last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
         return logs
     log = parser.sink_log(sinks[0])
+    unjudged = any(read.flaw is not None and read.flaw.id in NOT_JUDGED for read in log.reads.values())
+    if unjudged or log.listing.newest > logs.planned:  # then the log may be another query's
+        return logs
     whole = {n for n, read in log.reads.items() if read.flaw is None}
     base = log.listing.base
-    listed = {base, *range(base, last + 1)} <= whole and log.listing.newest <= logs.planned
-    return replace(logs, shown_done=last) if listed and lacking(last + 1) == "" else logs
+    lists = frozenset(n for n in range(first, logs.planned + 1) if (n if n > base else base) in whole)
+    logs = replace(logs, sink_lists=lists)
+    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
+    listed = {base, *range(base, last + 1)} <= whole
+    return replace(logs, shown_done=last) if listed and not with_ids and lacking(last + 1) == "" else logs
 
 
 def _folders_read(parser: OffersBatches, sources: Iterable[SourceRange]) -> set[str]:
@@ -289,7 +295,8 @@ def _judge_sink_log(
             yield Fact(_never_committed(path, logs, why, removed, lost), stops=True, remove=mends)
         else:
             ahead = _log_ahead(place, newest, logs.planned, committed, whole=lacks == "")
-            yield Fact(ahead, stops=with_ids and newest > logs.planned)
+            stops = with_ids and newest > logs.planned
+            yield Fact(ahead, stops, skips=ahead.severity == "error" and not stops)
 
 
 def _next_compaction(listing: LogListing, batch: int) -> int | None:

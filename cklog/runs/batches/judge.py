@@ -232,27 +232,44 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
     first = max(c + 1, min(logs.offsets, default=0))
     if o > first and not logs.asynchronous:
         which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
-        message = (
-            f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
-            f"skips {which}: results that the sink does not have yet are lost. Check whether the sink has {those} "
-            f"{which}. If it has, put the commits back. If not, {_COPY} remove the offsets above {first} with "
-            "their .crc."
-        )
+        shown = logs.shown_done >= o - 1
+        message = f"{commits}: {which} missing, though {offsets}/{o} was planned after. "
         if names_states(logs):
-            message = (
-                f"{commits}: {which} missing, though {offsets}/{o} was planned after. The restart fails: with state "
-                f"checkpoint format 2 {commits}/{o - 1} alone names the states that batch {o} needs. Put the "
-                f"commits back from a backup{or_go_back(logs)}."
+            message += (
+                f"The restart fails: with state checkpoint format 2 {commits}/{o - 1} alone names the states that "
+                f"batch {o} needs. Put the commits back from a backup{or_go_back(logs)}."
             )
-        shown = logs.shown_done == o - 1
-        if shown:
-            message = (
-                f"{commits}: {which} missing, though {offsets}/{o} was planned after. The file sink's log lists "
-                f"{those} {which}, and all that batch {o} needs of the state is there, so nothing is lost: a restart "
-                f"runs batch {o} alone, and writes nothing twice."
+        elif shown:
+            message += (
+                f"The file sink's log lists {those} {which}, and all that batch {o} needs of the state is there, so "
+                f"nothing is lost: a restart runs batch {o} alone, and writes nothing twice."
             )
+        else:
+            message += f"A restart runs batch {o} alone and skips {which}. {_without_commits(first, which, logs)}"
         finding = file_finding("missing-batch-file", "warning" if shown else "error", f"{commits}/{first}", message)
         yield Fact(finding, stops=names_states(logs), skips=not names_states(logs) and not shown)
+
+
+def _without_commits(first: int, which: str, logs: MetadataLogs) -> str:
+    """Say what is lost of batches without a commit, from `first` to before the newest plan, and what to do now."""
+    o = logs.planned
+    if logs.sink_lists is None:
+        return (
+            f"Results that the sink does not have yet are lost. Check whether the sink has {which}. If it has, put the "
+            f"commits back. If not, {_COPY} remove the offsets above {first} with their .crc."
+        )
+    lacks = next((n for n in range(first, o) if n not in logs.sink_lists), None)
+    if lacks is None:
+        return (
+            f"The file sink's log lists {which}, so leave the offsets as they are. Nothing proves that all which batch "
+            f"{o} needs of the state is there. Put the commits back from a backup{or_go_back(logs)}."
+        )
+    later = [n for n in sorted(logs.sink_lists) if n > lacks]
+    entries = f", and from the file sink's log the files of batches {first_few([str(n) for n in later], _EXAMPLES)}"
+    return (
+        f"The file sink's log does not list batch {lacks}, so its results are lost. {_COPY.capitalize()} remove the "
+        f"offsets above {lacks}{entries if later else ''}, all with their .crc: a restart then runs batch {lacks}."
+    )
 
 
 def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:

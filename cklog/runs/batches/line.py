@@ -187,11 +187,12 @@ def _run_action(plan: BatchPlan, unchecked: tuple[Unchecked, ...]) -> RunAction:
     last = max((t for t in times.values() if t is not None), default=None)
     time = times.get(plan.committed)
     known = [records_between(s.start, s.end) for s in plan.sources]
+    loses = any(finding.blocks and finding.effect == "data-lost" for finding in plan.findings)
     return RunAction(
         run=plan.query_id or "",
         action=action_of(
             bool(plan.unjudged),
-            nothing=plan.starts_over and (bool(plan.rolled_back) or not to_repair),
+            nothing=plan.starts_over and (bool(plan.rolled_back) or not (to_repair or loses)),
             repair=to_repair,
             older=plan.unreachable,
         ),

@@ -23,7 +23,7 @@ from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import NOT_JUDGED
 from cklog.runs.batches.connectors import judge_sources, read_elsewhere, sources_reach
 from cklog.runs.batches.facts import Fact, seen, sorted_findings
-from cklog.runs.batches.file_sink import judge_sink, with_done_batches
+from cklog.runs.batches.file_sink import Lacking, judge_sink, with_done_batches
 from cklog.runs.batches.judge import judge, judge_empty, later_facts
 from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.repartitions import unfinished
@@ -159,8 +159,7 @@ def plan_of(
     def lacking(logs: MetadataLogs, version: int) -> str | None:
         return first_lacking(parser.state(logs, check_contents, needed=version), logs)
 
-    if as_of is None:
-        everything = with_done_batches(parser, everything, partial(lacking, everything))
+    everything = with_done_batches(parser, everything, partial(lacking, everything))
     asked = _batches_asked(everything, parser.has_state, as_of, at, drop_plans)
     state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
@@ -188,6 +187,8 @@ def plan_of(
     facts, lasting = seen(logs, facts), seen(logs, [*lasting, *judge(logs), *source_facts, *sink.facts])
     facts += lasting
     later = later_facts(everything, logs, removed_to is not None) if removed_to is not None or as_of is not None else []
+    if as_of is not None and removed_to is None:
+        later += _sink_today(parser, everything, partial(lacking, everything), facts)
     facts += later
     planned = logs.planned if logs.planned > logs.committed else None
     has = sink.newest >= planned if sink.folder is not None and planned is not None else None
@@ -207,6 +208,7 @@ def plan_of(
     doubts = [f"{fact.finding.subject} cannot be judged" for fact in later if fact.finding.id in NOT_JUDGED]
     reasons = (asked.logs.not_judged, judged.unjudged, *_unjudged_sources(source_facts), *doubts)
     unjudged = "; ".join(filter(None, reasons))
+    skips_to = sink.newest if sink.newest > max(logs.planned, logs.committed) else None
     restart = Restart(
         committed=logs.committed,
         planned=planned,
@@ -217,6 +219,7 @@ def plan_of(
         blocked=blocked,
         sink=sink.folder,
         sink_loses=bool(sink.remove),
+        sink_skips=skips_to if removed_to is None and as_of is None and not sink.remove else None,
         tables=tables,
         asynchronous=logs.asynchronous,
         continuous=logs.continuous,
@@ -338,6 +341,21 @@ def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: i
         facts += judge_target(logs, at)
         logs = back_to(logs, at) if at < logs.committed or drop_plans else logs
     return _Asked(logs, newest if max(logs.planned, logs.committed) < newest else None, facts)
+
+
+def _sink_today(
+    parser: OffersBatches, everything: MetadataLogs, lacking: Lacking, facts: Iterable[Fact]
+) -> Iterable[Fact]:
+    """Yield what the file sink's log does to a restart of the files as they are now, where an older line is asked for.
+
+    `facts` : those that are known
+    """
+    known = {fact.finding.subject for fact in facts}
+    sink = judge_sink(parser, continued(everything), (), lacking, goes_back=False, is_today=True)
+    for fact in seen(everything, sink.facts):
+        weighs = fact.stops or fact.skips or fact.finding.id in NOT_JUDGED
+        if weighs and fact.finding.subject not in known:
+            yield fact._replace(remove=())
 
 
 def _later_files(everything: MetadataLogs, logs: MetadataLogs, state: StoredState) -> Iterable[str]:

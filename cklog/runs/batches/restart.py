@@ -26,6 +26,7 @@ class Restart(NamedTuple):
     blocked : going back to the line does not help before something else is mended
     sink : the folder of the file sink, None if it is not known
     sink_loses : the repair removes entries of the file sink's log
+    sink_skips : the newest batch in the file sink's log, if a restart plans batches afresh that the sink then skips
     tables : whether the sinks are tables, which say themselves what they make of a batch that runs again
     asynchronous : batches after those that are here may have run
     continuous : a continuous trigger wrote the newest plan
@@ -43,6 +44,7 @@ class Restart(NamedTuple):
     blocked: bool
     sink: str | None
     sink_loses: bool = False
+    sink_skips: int | None = None
     tables: bool = False
     asynchronous: bool = False
     continuous: bool = False
@@ -69,6 +71,12 @@ class Restart(NamedTuple):
             said.append(f"A restart of the query fails as the files are now; the findings say why.{repaired}")
         if not (self.state_lost and self.committed < 0):
             said += self._what_runs()
+        if self.sink_skips is not None:
+            new = (self.committed if self.planned is None else self.planned) + 1
+            which = f"batch {new}" if new == self.sink_skips else f"batches {new} to {self.sink_skips}"
+            said.append(
+                f"The file sink's log has {which}, too: the sink skips what is planned afresh under the number."
+            )
         return " ".join(said)
 
     def _what_runs(self) -> list[str]:

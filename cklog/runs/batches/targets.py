@@ -25,7 +25,8 @@ def cut(logs: MetadataLogs, as_of: int) -> tuple[MetadataLogs, list[Fact]]:
     last = max((n for n in early if later is None or n < later), default=-1)
     facts = []
     commits = logs.commit_log.folder
-    if last >= 0 and last not in logs.commits and max(*logs.commits, logs.planned, -1) > last:
+    unproved = last not in logs.commits and last > logs.shown_done
+    if last >= 0 and unproved and max(*logs.commits, logs.planned, -1) > last:
         message = f"{commits}/{last} is missing, though later batches were planned: batch {last} was done."
         facts.append(Fact(file_finding("missing-batch-file", "error", f"{commits}/{last}", message)))
     for n in sorted({*logs.offsets, *logs.commits, *logs.offset_log.orphans}):
@@ -60,6 +61,11 @@ def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
         why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither can be used"
     message = f"No way back to batch {at}: {why}. The newest whole one before is taken."
     return [Fact(file_finding("unreachable-batch", "error", lacking[0], message))]
+
+
+def first_without_commit(logs: MetadataLogs) -> int:
+    """Return the first batch after the newest commit; without any commit, the first that is still planned."""
+    return max(logs.committed + 1, min(logs.offsets, default=0)) if logs.committed < 0 else logs.committed + 1
 
 
 def has_state_ids(logs: MetadataLogs) -> bool:
@@ -132,11 +138,12 @@ def without_repartition(logs: MetadataLogs) -> MetadataLogs:
 def up_to(logs: MetadataLogs, last: int, planned: int | None = None) -> MetadataLogs:
     """Leave out all batches after batch `last`, but for plans up to batch `planned`."""
     newest = last if planned is None else planned
+    shown = min(logs.shown_done, last) if last > replace(logs, shown_done=-1).committed else -1
     return replace(
         logs,
         offsets={n: read for n, read in logs.offsets.items() if n <= newest},
         commits={n: read for n, read in logs.commits.items() if n <= last},
         offset_log=replace(logs.offset_log, orphans=tuple(n for n in logs.offset_log.orphans if n <= newest)),
         commit_log=replace(logs.commit_log, orphans=tuple(n for n in logs.commit_log.orphans if n <= last)),
-        shown_done=logs.shown_done if logs.shown_done <= last else -1,
+        shown_done=shown,
     )

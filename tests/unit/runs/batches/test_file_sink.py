@@ -12,9 +12,12 @@ from types import MappingProxyType
 import pytest
 
 from cklog.model.findings import Finding
+from cklog.model.question import Question
+from cklog.model.verdict import conclude
 from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.line import BatchLog
 from cklog.runs.batches.plan import BatchPlan, plan_of
-from tests.builders.spark import Memory, sample
+from tests.builders.spark import Memory, batch_time, sample
 from tests.reading.spark import said
 
 HEAD = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}\n'
@@ -225,7 +228,7 @@ def uncommitted(
     return root.plan(at=at)
 
 
-@pytest.mark.parametrize("commits", [(5,), (4, 5), (3, 4, 5)])
+@pytest.mark.parametrize("commits", [(5,), (4, 5), (3, 4, 5), (0, 1, 2, 3, 4, 5)])
 def test_batches_that_sink_and_state_show_to_be_done_need_no_commit(commits: tuple[int, ...]) -> None:
     """Spark 4.3 runs batch 6 alone; the sink has the others, and batch 6 finds the state that it needs."""
     plan = uncommitted(*commits)
@@ -261,3 +264,51 @@ def test_a_batch_in_flight_that_the_sink_has_goes_on_with_the_state_that_is_ther
     assert (plan.committed, plan.planned, plan.fails, plan.sink_has_planned) == (4, 5, False, True)
     [message] = [finding.message for finding in plan.findings if finding.id == "sink-log-ahead"]
     assert message.endswith("the sink has batch 5 and skips it. All that batch 6 needs of the state is there.")
+
+
+ALL = (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("batch", ALL)
+def test_batches_without_any_commit_are_done_at_any_moment_that_is_asked_about(batch: int) -> None:
+    root = sample()
+    for n in ALL:
+        root.remove(f"ck/commits/{n}")
+    plan = root.plan(as_of=batch_time(batch))
+    assert (plan.committed, plan.fails, plan.skips) == (batch, False, False)
+    assert [severity for severity, _, _ in said(plan)] in ([], ["warning"])
+
+
+@pytest.mark.parametrize(
+    ("gone", "more", "advice"),
+    [
+        ((3, 4, 5), {}, "lost. On a copy of the checkpoint remove the offsets above 3, all with their .crc"),
+        ((3,), {}, "offsets above 3, and from the file sink's log the files of batches 4, 5, all with their"),
+        ((0,), {}, "The file sink's log does not list batch 0, so its results are lost."),
+        ((), {"ck/state/0/1/6.delta": None}, "The file sink's log lists 0 to 5, so leave the offsets as they are."),
+        ((), {"more/_spark_metadata/5": b"v1\n"}, "Check whether the sink has 0 to 5."),
+    ],
+)  # fmt: skip
+def test_what_the_log_of_the_sink_has_decides_the_advice(
+    gone: tuple[int, ...], more: dict[str, bytes | None], advice: str
+) -> None:
+    """Whoever removed the offsets of a batch that the sink has would lose what that batch reads afresh."""
+    plan = uncommitted(*ALL, more={**more, **{f"out/_spark_metadata/{n}": None for n in gone}})
+    [finding] = [f for f in plan.findings if (f.id, f.subject) == ("missing-batch-file", "ck/commits/0")]
+    assert (finding.severity, plan.committed, plan.skips) == ("error", -1, True)
+    assert advice in finding.message
+
+
+def test_a_young_checkpoint_beside_an_older_log_is_no_plain_start() -> None:
+    """The sink skips every batch up to its newest, whoever wrote it: starting the query as it is loses that input."""
+    root = sample()
+    kept = {"ck/metadata", "ck/offsets/0", "ck/sources/0/0"}
+    for path in [path for path in root.files if path.startswith("ck/") and path not in kept]:
+        del root.files[path]
+    draft, _ = BatchLog(SparkCheckpoint(root)).line("recovery-line", Question())
+    answer = conclude(draft)
+    [run] = answer.result.runs
+    assert (answer.result.action, run.action, run.lost) == ("repair-first", "repair-first", None)
+    [finding] = [f for f in answer.findings if f.id == "sink-log-ahead"]
+    assert (finding.severity, finding.effect) == ("error", "data-lost")
+    assert "has batches 1 to 5, too: the sink skips" in answer.result.details["headline"]

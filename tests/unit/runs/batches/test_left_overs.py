@@ -9,7 +9,7 @@ from cklog.parsers.codecs.hadoop_crc import sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.runs.batches.line import BatchLog
 from cklog.runs.batches.plan import plan_of
-from tests.builders.spark import Memory, sample
+from tests.builders.spark import Memory, batch_time, sample
 from tests.builders.spark_state import hdfs
 from tests.reading.spark import said
 
@@ -55,6 +55,16 @@ def test_a_sink_that_has_the_batch_gives_its_entry_up_with_the_plan() -> None:
     root = torn(more="out/_spark_metadata/6.compact")
     root.remove("out/_spark_metadata/3")
     assert root.plan().remove == ()
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_what_the_sink_has_of_a_torn_plan_is_named_whatever_moment_is_asked_about(batch: int) -> None:
+    """A restart of the files as they are now meets both, and needs both removed."""
+    plan = torn(more="out/_spark_metadata/6").plan(as_of=batch_time(batch))
+    assert plan.committed == batch
+    ahead = [finding for finding in plan.findings if finding.id == "sink-log-ahead"]
+    assert [(finding.severity, finding.subject) for finding in ahead] == [("error", "out/_spark_metadata/6")]
+    assert "remove out/_spark_metadata/6 with their .crc" in ahead[0].message
 
 
 @pytest.mark.parametrize(("log", "removable"), [("offsets", True), ("commits", False)])
