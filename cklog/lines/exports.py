@@ -20,6 +20,7 @@ from cklog.lines.resume_offsets import (
     all_bounded,
     committed_offsets,
     planned_offsets,
+    sources_to_export,
     with_new_partitions,
 )
 from cklog.model.lines import RecoveryLine
@@ -82,7 +83,7 @@ def _line_csv(line: RecoveryLine) -> str:
         writer.writerow(
             ["channel", _spreadsheet_cell(c.channel), c.replay_from, c.replay_to, c.messages, c.bytes, held]
         )
-    for s in line.sources:
+    for s in sources_to_export(line):
         writer.writerow(
             ["source", _spreadsheet_cell(s.source), _offset_cell(s.offset), _offset_cell(s.replay_to), "", "", ""]
         )

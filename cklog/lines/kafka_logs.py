@@ -100,6 +100,7 @@ def beside_logs(
         "committed_offsets": committed,
         "committed_difference": _offset_differences(line, bindings, committed),
         "partitions_without_offset": topics.without_offset,
+        **({"recreated_topics": topics.recreated} if topics.recreated else {}),
         "partitions_elsewhere": left.elsewhere,
     }
     kept = [f for f in found.findings if f.id != "no-channel-log"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cklog.errors import NothingToWrite, UsageError
@@ -38,7 +39,7 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
     NothingToWrite : the line has no source
     UsageError : none of this operator; readers of one partition that disagree; a source or offset that is not Kafka's
     """
-    sources = [*line.sources, *_deleted_offsets(line, operator)]
+    sources = [*sources_to_export(line), *_deleted_offsets(line, operator)]
     if not sources:
         raise NothingToWrite("there is no source offset to export: the line has no source")
     name = line.reader_names()
@@ -64,6 +65,20 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
         found[key] = _to_later_end(found[key], row) if key in found else row
         reader[key] = source
     return _sorted_rows(found.values(), topic)
+
+
+def sources_to_export(line: RecoveryLine) -> list[SourceOffset]:
+    """Return the sources of a line, those of a topic that was created again at the start of its log.
+
+    The stored offset counts records of the former topic, and so does the end of a stored range.
+    """
+    rows = line.details.get("recreated_topics", ())
+    starts = {(row["source"], row["operator"], row["subtask"], row["job"]): row["start"] for row in rows}
+    keys = ((s.source, s.operator, s.subtask, s.job) for s in line.sources)
+    return [
+        replace(source, offset=starts[key], replay_to=None) if key in starts else source
+        for source, key in zip(line.sources, keys, strict=True)
+    ]
 
 
 def _deleted_offsets(line: RecoveryLine, group: str) -> list[SourceOffset]:

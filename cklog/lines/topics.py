@@ -29,11 +29,15 @@ class ReadLog(NamedTuple):
 
 
 class TopicComparison(NamedTuple):
-    """What logs show of the topics that a line reads; `without_offset` are rows of partitions without a position."""
+    """What logs show of the topics that a line reads.
+
+    `without_offset` are rows of partitions without a position, `recreated` of sources whose topic was created again.
+    """
 
     findings: list[Finding]
     unchecked: Mapping[str, list[Unchecked]]
     without_offset: list[dict[str, Any]]
+    recreated: list[dict[str, Any]]
 
 
 def compare_topics(
@@ -46,6 +50,7 @@ def compare_topics(
     written : when the files of a job's checkpoint were last written, where nothing else tells when it was taken
     """
     findings: list[Finding] = []
+    recreated: list[dict[str, Any]] = []
     unchecked: dict[str, dict[Unchecked, None]] = {}
     subject, taken_at = range_names(line), _checkpoint_times(line)
     partitions = logs.partitions({one.partition for one in read}) if read else {}
@@ -54,13 +59,16 @@ def compare_topics(
         stored = written.get(source.job) if taken is None else taken
         found = recreated_findings(subject(source), p, offset, stored)
         findings += found
+        if found:
+            reader = {"source": source.source, "operator": source.operator, "subtask": source.subtask}
+            recreated.append({**reader, "job": source.job, "start": p.log_start, "stored": offset})
         if taken is None and not found and offset > p.log_start:
             topic = p.folder.topic
             claim = f"topic {topic} was not deleted and created again since the checkpoint"
             unchecked.setdefault(source.job, {})[Unchecked("topic", topic, claim)] = None
     without_offset = _partitions_without_offset(logs, read)
     findings += _without_offset_findings(without_offset)
-    return TopicComparison(findings, {job: [*rows] for job, rows in unchecked.items()}, without_offset)
+    return TopicComparison(findings, {job: [*rows] for job, rows in unchecked.items()}, without_offset, recreated)
 
 
 def with_unchecked_topics(runs: Sequence[RunAction], unchecked: Mapping[str, list[Unchecked]]) -> tuple[RunAction, ...]:

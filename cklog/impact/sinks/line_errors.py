@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.model import GuaranteeEvidence, SinkGuarantee, SinkImpact
+from cklog.impact.sinks.model import GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
 from cklog.model.findings import Effect, Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft, with_action
@@ -30,6 +30,7 @@ def with_line(found: Draft[SinkImpact], line: Draft[RecoveryLine]) -> Draft[Sink
     read = {used.path for used in found.inputs}
     result = replace(
         found.result,
+        intervals=(*found.result.intervals, *_never_read(found.result, line.result)),
         action=with_action(judged).action,
         guarantees=tuple(_weakened(found.result, [f for f in findings if f.blocks])),
     )
@@ -43,10 +44,27 @@ def with_line(found: Draft[SinkImpact], line: Draft[RecoveryLine]) -> Draft[Sink
     )
 
 
+def _never_read(found: SinkImpact, line: RecoveryLine) -> Iterable[OutputInterval]:
+    """Yield what a restart skips of topics that were created again under the name of those that the line has read.
+
+    Which sink gets the results of a source is not known where there are several.
+    """
+    sinks = list(dict.fromkeys(row.sink for row in found.guarantees))
+    fate: ResultFate = "missing" if len(sinks) == 1 else "may-be-missing"
+    for row in line.details.get("recreated_topics", ()):
+        start, end = row["start"], row["stored"]
+        for sink in sinks:
+            yield OutputInterval(sink, "", fate, row["source"], start, end, end, end - start, "another-log")
+
+
 def not_shown(found: SinkImpact, errors: Iterable[Finding]) -> list[Finding]:
-    """Return the errors whose effect on results no interval and no evidence of an impact shows."""
+    """Return the errors whose effect on results no interval and no evidence of an impact shows.
+
+    Evidence that the errors of the line are themselves shows nothing of them.
+    """
     fates: set[str] = {row.fate for row in found.intervals}
-    lacks = {piece.piece for row in found.guarantees for piece in row.evidence if piece.holds is False}
+    pieces = (piece for row in found.guarantees for piece in row.evidence)
+    lacks = {piece.piece for piece in pieces if piece.holds is False and piece.because != "line-errors"}
     shown: dict[Effect, bool] = {
         "data-lost": not fates.isdisjoint(LOST) or not lacks.isdisjoint(("input", "state")),
         "data-duplicated": not fates.isdisjoint(DOUBLED) or "output" in lacks,

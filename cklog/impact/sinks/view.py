@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cklog.impact.sinks.guarantees import Guarantees
@@ -52,7 +53,7 @@ WHY: Mapping[str, str] = {
     "no-log": "in flight, and no log of the channel is here",
     "below-log-start": "committed before the log's start: auto.offset.reset decides",
     "behind-commit": "after the committed offset: processed without a commit, or never processed",
-    "another-log": "of a topic that was made again: never read, and before the offset at which the group resumes",
+    "another-log": "of a topic that was created again: never read, and before the offset at which the reader resumes",
     "open-transaction": "in a transaction without an end: nothing shows whether it will be committed or aborted",
     "offset-deleted": "the committed offset was deleted: auto.offset.reset reads them again or skips them",
     "cut-off": "a restarting broker cuts the log before them",
@@ -201,7 +202,8 @@ def _headline(answer: Answer[SinkImpact]) -> str:
         return "There is nothing that a restart could begin from, so nothing can be said of its results."
     fates = [_fate_words(found.intervals, fate) for fate in _FATES]
     said = "; ".join(text for text in fates if text)
-    beside = [_effect_words(not_shown(found, errors), effect) for effect in _EFFECTS]
+    by_intervals = replace(found, guarantees=())  # the sentence says no more than intervals do
+    beside = [_effect_words(not_shown(by_intervals, errors), effect) for effect in _EFFECTS]
     if found.action == "undetermined" and not any(error.effect == "unknown" for error in errors):
         beside.append(_EFFECTS["unknown"])
     sentences = [f"{text[:1].upper()}{text[1:]}." for text in (said, *beside) if text]

@@ -245,7 +245,9 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
                 f"nothing is lost: a restart runs batch {o} alone, and writes nothing twice."
             )
         else:
-            message += f"A restart runs batch {o} alone and skips {which}. {_without_commits(first, which, logs)}"
+            message += (
+                f"A restart runs batch {o} alone and skips {which}. {_without_commits(first, f'{those} {which}', logs)}"
+            )
         finding = file_finding("missing-batch-file", "warning" if shown else "error", f"{commits}/{first}", message)
         yield Fact(finding, stops=names_states(logs), skips=not names_states(logs) and not shown)
 

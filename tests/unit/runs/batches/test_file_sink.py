@@ -285,8 +285,8 @@ def test_batches_without_any_commit_are_done_at_any_moment_that_is_asked_about(b
         ((3, 4, 5), {}, "lost. On a copy of the checkpoint remove the offsets above 3, all with their .crc"),
         ((3,), {}, "offsets above 3, and from the file sink's log the files of batches 4, 5, all with their"),
         ((0,), {}, "The file sink's log does not list batch 0, so its results are lost."),
-        ((), {"ck/state/0/1/6.delta": None}, "The file sink's log lists 0 to 5, so leave the offsets as they are."),
-        ((), {"more/_spark_metadata/5": b"v1\n"}, "Check whether the sink has 0 to 5."),
+        ((), {"ck/state/0/1/6.delta": None}, "The file sink's log lists batches 0 to 5, so leave the offsets as they"),
+        ((), {"more/_spark_metadata/5": b"v1\n"}, "Check whether the sink has batches 0 to 5."),
     ],
 )  # fmt: skip
 def test_what_the_log_of_the_sink_has_decides_the_advice(
