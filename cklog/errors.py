@@ -29,7 +29,8 @@ class Picklable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Restore the exception by its built-in base, and then its attributes."""
-        _, args, *attributes = super().__reduce__()
+        reduced: Any = super().__reduce__()
+        _, args, *attributes = reduced
         return (_restore, (type(self), args), *attributes)
 
 

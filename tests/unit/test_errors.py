@@ -45,6 +45,7 @@ def test_a_pickled_exception_comes_back_as_it_was(cls: type[BaseException]) -> N
     assert type(again) is cls
     assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
     if isinstance(error, OSError):
+        assert isinstance(again, OSError)
         assert (again.errno, again.strerror, again.filename) == (error.errno, error.strerror, error.filename)
 
 
