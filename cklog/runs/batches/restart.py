@@ -74,9 +74,7 @@ class Restart(NamedTuple):
         if self.sink_skips is not None:
             new = (self.committed if self.planned is None else self.planned) + 1
             which = f"batch {new}" if new == self.sink_skips else f"batches {new} to {self.sink_skips}"
-            said.append(
-                f"The file sink's log has {which}, too: the sink skips what is planned afresh under the number."
-            )
+            said.append(f"The file sink's log has {which}, too: the sink skips what is planned under these numbers.")
         return " ".join(said)
 
     def _what_runs(self) -> list[str]:
