@@ -14,6 +14,9 @@ import pyarrow as pa
 SPLITS, CDC = "SourceReaderState", "cdc"
 """The list in which a source keeps its readers' splits, and the kind of splits that read a database's log."""
 
+LATER_VERSION = "later-version"
+"""The kind of what is not decoded because its version is later than all that are known of its class."""
+
 SNAPSHOTS = pa.schema(
     [
         pa.field("entry", pa.string(), nullable=False),
@@ -78,8 +81,8 @@ pending      what a sink is to commit after a restore, a row for each file that 
              at least), detail (iceberg: the operator that commits; file: what the file becomes; paimon: how many
              messages), version (of what is not understood any further; null: all of it is)
 committer    operator, subtask, uid (who a restore tells the table that it is: a job's id, a commit user), form
-unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence), name
-             (`SourceReaderState` if it says where a source resumes)
+unread       something that is there and was not decoded: operator, subtask, kind (a word; later-version: of a class
+             that is known), detail (a sentence), name (`SourceReaderState` if it says where a source resumes)
 """
 
 COLUMNS = tuple(SNAPSHOTS.names)

@@ -41,6 +41,7 @@ _FATES = {0: "pending", 1: "pending", 2: "failed", 3: "committed"}
 """Of a request to commit: received, to be tried again, failed, done."""
 
 _PAIMON = range(2, 7)
+NEWEST_PAIMON = _PAIMON[-1]
 _OFFSETS_UNTIL, _PROPERTIES_FROM, _COLUMNS_FROM = 4, 4, 6
 _LAST_IDENTIFIER = (1 << 63) - 1
 _MOST_IDENTIFIER = 1 << 48

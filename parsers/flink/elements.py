@@ -16,10 +16,10 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from cklog.inputs.snapshots import COLUMNS, SPLITS
+from cklog.inputs.snapshots import LATER_VERSION, SPLITS
 from cklog.model.wording import agreeing, many
 from cklog.parsers.flink.cdc import cdc_split
-from cklog.parsers.flink.committables import COMMITTERS, commit_user, kafka_writer
+from cklog.parsers.flink.committables import COMMITTERS, NEWEST_PAIMON, commit_user, kafka_writer
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_enumerator, iceberg_job
 from cklog.parsers.flink.java import NONSENSE, Cursor, Malformed, Unknown, UnknownVersion
@@ -35,17 +35,20 @@ from cklog.parsers.flink.splits import (
     number_split,
 )
 
+_COMMITTER, _PAIMON_USER = "streaming_committer_raw_states", "commit_user_state"
+"""The list of every committer, and a list that Paimon's alone has beside it."""
+
 LAYOUTS: dict[str, tuple[tuple[ElementLayout, ...], str]] = {
     SPLITS: ((kafka_split, dynamic_split, number_split, cdc_split), "unknown-split"),
     "writer_raw_states": ((kafka_writer, file_bucket), "unknown-writer"),
-    "streaming_committer_raw_states": (COMMITTERS, "unknown-committable"),
+    _COMMITTER: (COMMITTERS, "unknown-committable"),
 }
 """By the name of a list: what its elements may be, and what to call others."""
 
 _BARE: dict[str, Callable[[Cursor], Iterator[FoundElement]]] = {
     "iceberg-files-committer-state": iceberg_by_checkpoint,
     "iceberg-flink-job-id": iceberg_job,
-    "commit_user_state": commit_user,
+    _PAIMON_USER: commit_user,
 }
 """By the name of a list whose elements have no version: what they are."""
 
@@ -57,13 +60,13 @@ _INSIDE = {
 _MANIFESTS = ("unknown-manifests", "list of manifests")
 """What of a pending commit is not understood, by its form: what to call it, and in words."""
 
-NEWEST_SPLIT, NEWEST_KAFKA_SPLIT = 5, 0
-"""The greatest versions of splits that are known: of any source, and of Kafka's, which its enumerator tells."""
+_NEWEST = {"kafka": (0, 3), "number-sequence": (1, 1)}
+"""By the kind of a source whose state shows which one it is: the newest version known of splits, and of enumerators.
 
-_NEWEST = {"writer_raw_states": 2, "streaming_committer_raw_states": 6}
-_NEWEST_INSIDE = {"unknown-committable": 2, "unknown-manifests": 2}
-_NEWEST_ENUMERATOR = 3
-"""Of what nothing but its version tells what it may be; what begins with a magic number is checked by its layout."""
+State names no class: the version of what fits nothing is a later one only where other state shows the class.
+"""
+
+_NEWEST_MANIFESTS = 2
 
 ENUMERATORS: tuple[ElementLayout, ...] = (kafka_enumerator, number_enumerator, iceberg_enumerator)
 
@@ -85,12 +88,42 @@ _OFFSETS = "topic-partition-offset-states"
 STATES = frozenset({*LAYOUTS, *_BARE, *_LEGACY})
 """Names of the lists of operator state that are understood, or known not to be."""
 
-_LATER = "later-version"
-"""What is not understood because its version is later than all that are known."""
-
 _OFFSET = struct.Struct(">q")
 _COMPRESSIBLE = 6
 _VERSIONS_NAMED = 8
+
+
+class OperatorSource:
+    """What the state of an operator shows of its source: its kind (a key of `_NEWEST`), and an enumerator not read."""
+
+    def __init__(self) -> None:
+        self.kind: str | None = None
+        self._enumerator: tuple[int, int, str] | None = None
+
+    def learn(self, entry: str, cells: Cells) -> None:
+        """Take the kind of the source from a split or a partition of it."""
+        kind = cells.get("kind")
+        if entry == "enumerator" and kind in (*KAFKA_STATUS.values(), "discovering"):
+            self.kind = "kafka"
+        elif entry == "source" and kind in _NEWEST:
+            self.kind = str(kind)
+
+    @property
+    def newest_split(self) -> int | None:
+        """The newest version known of the source's splits; None: which source it is is not known."""
+        return None if self.kind is None else _NEWEST[self.kind][0]
+
+    def leave_enumerator(self, at: int, version: int, detail: str) -> None:
+        """Keep that an enumerator fits no layout, until the readers' state has shown which source it is."""
+        self._enumerator = at, version, detail
+
+    def unread_enumerator(self, operator: str) -> Iterator[Row]:
+        """Yield the row of an enumerator that fits no layout, if there is one."""
+        if self._enumerator is not None:
+            at, version, detail = self._enumerator
+            later = _is_later(version, None if self.kind is None else _NEWEST[self.kind][1])
+            kind = LATER_VERSION if later else "unknown-enumerator"
+            yield row(at, "unread", operator=operator, kind=kind, name=SPLITS, detail=detail)
 
 
 class StateList(NamedTuple):
@@ -108,11 +141,9 @@ def listed_state(
     whose: dict[str, Any],
     piece: ByteStretch,
     lists: Iterable[StateList],
-    newest_split: int,
+    source: OperatorSource,
 ) -> Iterator[Row]:
     """Read the lists of one subtask as rows.
-
-    Raises `UnknownVersion` where an element has a version that is later than all that are known.
 
     Parameters
     ----------
@@ -121,7 +152,7 @@ def listed_state(
     whose : cells that all rows have: operator and subtask
     piece : where the bytes of the state are
     lists : which lists are in that state
-    newest_split : the greatest version that is known of the splits of this operator
+    source : what the operator's state has shown of its source so far
     """
     kept = [one for one in lists if one.elements]
     for one in [one for one in kept if one.name in _LEGACY]:
@@ -138,9 +169,10 @@ def listed_state(
         detail = f"{', '.join(one.name for one in kept)}: compressed"
         yield row(at, "unread", kind="compressed-operator-state", name=_names(kept), detail=detail, **whose)
     else:
+        of_paimon = any(one.name == _PAIMON_USER for one in kept)
         for one in kept:
-            newest = newest_split if one.name == SPLITS else _NEWEST.get(one.name)
-            yield from _read_elements(data, one, state, None if piece.file is None else at, whose, newest)
+            newest = NEWEST_PAIMON if of_paimon and one.name == _COMMITTER else None
+            yield from _read_elements(data, one, state, None if piece.file is None else at, whose, source, newest)
 
 
 def _names(lists: Iterable[StateList]) -> str:
@@ -154,13 +186,19 @@ def _is_compressed(state: Cursor) -> bool:
 
 
 def _read_elements(
-    data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any], newest: int | None
+    data: bytes,
+    one: StateList,
+    state: Cursor,
+    at: int | None,
+    whose: dict[str, Any],
+    source: OperatorSource,
+    newest: int | None,
 ) -> Iterator[Row]:
     """Yield rows of the elements of one list; `at` is their place if they are not in the metadata itself.
 
-    `newest` is the greatest version that is known of them, None if they have none.
+    `newest` is the newest version known of the elements of a sink; None: whose sink it is is not known.
     """
-    odd = _NotUnderstood(one.name, newest)
+    odd = _NotUnderstood(one.name)
     broken: list[str] = []
     lowest = state.at
     for (offset,) in _OFFSET.iter_unpack(memoryview(data)[one.at : one.at + 8 * one.elements]):
@@ -171,21 +209,20 @@ def _read_elements(
             continue
         for place, entry, cells in found:
             yield row(place if at is None else at, entry, **(whose | cells))
+            source.learn(entry, cells)
             if entry == "pending" and cells.get("version") is not None:
                 odd.inside(cells)
     for detail in broken:
         yield row(one.at, "unread", kind="corrupt-source-state", name=one.name, detail=detail, **whose)
-    for kind, detail in odd.told():
-        if kind == _LATER:
-            raise UnknownVersion(one.at, detail)
+    for kind, detail in odd.sentences(source.newest_split if one.name == SPLITS else newest):
         yield row(one.at, "unread", kind=kind, name=one.name, detail=detail, **whose)
 
 
 class _NotUnderstood:
     """What of one list was not understood, counted by what it is and by its version."""
 
-    def __init__(self, name: str, newest: int | None) -> None:
-        self._name, self._newest = name, newest
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._counts: dict[tuple[str, str, int | None], int] = {}
 
     @property
@@ -199,28 +236,30 @@ class _NotUnderstood:
         `later`: it begins as a known one does, and a later version of it is not known.
         """
         kind = LAYOUTS[self._name][1] if self._name in LAYOUTS else "unknown-committable"
-        self._count(_LATER if later or _is_later(version, self._newest) else kind, "element", version)
+        self._count(LATER_VERSION if later else kind, "element", version)
 
     def inside(self, cells: Cells) -> None:
         """Count a pending commit of which a part is not understood."""
         form = cells.get("form")
         kind, noun = _INSIDE.get(form if isinstance(form, str) else None, _MANIFESTS)
         version = cells["version"] if isinstance(cells["version"], int) else None
-        self._count(_LATER if _is_later(version, _NEWEST_INSIDE.get(kind)) else kind, noun, version)
+        later = (kind, noun) == _MANIFESTS and _is_later(version, _NEWEST_MANIFESTS)
+        self._count(LATER_VERSION if later else kind, noun, version)
 
     def _count(self, kind: str, noun: str, version: int | None) -> None:
         known = sum(key[:2] == (kind, noun) for key in self._counts) < _VERSIONS_NAMED
         key = (kind, noun, version if known or (kind, noun, version) in self._counts else None)
         self._counts[key] = self._counts.get(key, 0) + 1
 
-    def told(self) -> Iterator[tuple[str, str]]:
-        """Yield what to call each, and a sentence."""
+    def sentences(self, newest: int | None) -> Iterator[tuple[str, str]]:
+        """Yield what to call each, and a sentence; `newest`: the newest version known of elements that fit nothing."""
         for (kind, noun, version), count in self._counts.items():
             of_version = f"serializer version {version}"
             if version is None:
                 of_version = "no version of its own" if self._name in _BARE else "other serializer versions"
             laid_out = f"{agreeing(count, 'are')} laid out in no known way"
-            yield kind, f"{many(count, noun)} of {self._name}, of {of_version}, {laid_out}"
+            later = noun == "element" and _is_later(version, newest)
+            yield LATER_VERSION if later else kind, f"{many(count, noun)} of {self._name}, of {of_version}, {laid_out}"
 
 
 def _read_element(
@@ -273,11 +312,8 @@ def _read_bare(
     return layout(Cursor(cursor.data, at, cursor.end)), cursor.at
 
 
-def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]:
-    """Read the inlined state of an operator's coordinator as rows: what it says of its source.
-
-    Raises `UnknownVersion` for an enumerator whose version is later than all that are known.
-    """
+def coordinated(data: bytes, piece: ByteStretch, operator: str, source: OperatorSource) -> Iterator[Row]:
+    """Read the inlined state of an operator's coordinator as rows: what it says of its source."""
     at = piece.at or 0
     cursor = Cursor(data, at, at + (piece.bytes or 0))
     if at == cursor.end:
@@ -297,15 +333,8 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
     found = fitting(ENUMERATORS, version, Cursor(data, start, cursor.at))
     if found is None:
         detail = f"{cursor.at - start} bytes of an enumerator, of serializer version {version}"
-        if _is_later(version, _NEWEST_ENUMERATOR):
-            raise UnknownVersion(start, detail)
-        yield row(start, "unread", operator=operator, kind="unknown-enumerator", name=SPLITS, detail=detail)
+        source.leave_enumerator(start, version, detail)
         return
     for place, entry, cells in found:
+        source.learn(entry, cells)
         yield row(place, entry, operator=operator, **cells)
-
-
-def is_of_kafka(told: Row) -> bool:
-    """Return whether a row that a coordinator told is of Kafka's source."""
-    entry, kind = told[0], told[COLUMNS.index("kind")]
-    return entry == "enumerator" and kind in (*KAFKA_STATUS.values(), "discovering")

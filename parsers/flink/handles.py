@@ -31,7 +31,7 @@ import numpy as np
 from cklog.budgets import HANDLES_NESTED
 from cklog.engine.scan import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
-from cklog.parsers.flink.elements import NEWEST_SPLIT, STATES, StateList, listed_state
+from cklog.parsers.flink.elements import STATES, OperatorSource, StateList, listed_state
 from cklog.parsers.flink.inlined import check_inlined
 from cklog.parsers.flink.java import Cursor, Malformed, UnknownVersion, wrong_number
 from cklog.parsers.flink.rows import Owner, Row, form_of_file, form_of_part, handle_row, row
@@ -64,7 +64,7 @@ class Handles:
         self._groups = (0, 0)
         self._claimed = False
         self.folders: set[str] = set()
-        self.newest_split = NEWEST_SPLIT
+        self.source = OperatorSource()
 
     def stream(self) -> ByteStretch | None:
         """Read a STREAM; None for null."""
@@ -141,7 +141,7 @@ class Handles:
         yield handle_row(at, Owner(operator, subtask, part), piece, form=form)
         if lists and part == "managed-operator":
             whose = {"operator": operator, "subtask": subtask}
-            yield from listed_state(self._contents, cursor.data, at, whose, piece, lists, self.newest_split)
+            yield from listed_state(self._contents, cursor.data, at, whose, piece, lists, self.source)
 
     def _read_lists(self) -> tuple[set[str], list[StateList]]:
         """Read LISTS; return the names of all, and where the offsets of elements are of those that are understood."""

@@ -28,7 +28,7 @@ from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Split, Together, damage_of
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.derived import MOST_KEY_GROUPS, key_groups, operator_id
-from cklog.parsers.flink.elements import NEWEST_KAFKA_SPLIT, NEWEST_SPLIT, coordinated, is_of_kafka
+from cklog.parsers.flink.elements import OperatorSource, coordinated
 from cklog.parsers.flink.handles import Handles
 from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, UnknownVersion, serialized
 from cklog.parsers.flink.rows import Owner, Row, batch, handle_row, row
@@ -216,7 +216,7 @@ def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[R
         cursor.i32("the length of a chain")
     place = cursor.at
     piece = handles.coordinator() if version >= 3 else None
-    handles.newest_split = NEWEST_SPLIT
+    handles.source = OperatorSource()
     count = cursor.i32("the number of subtasks")
     if count > parallelism or (count < 0 and version == 2):
         raise Malformed(cursor.at - 4, f"{count} subtasks where the parallelism is {parallelism}")
@@ -233,17 +233,15 @@ def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[R
     )
     if piece is not None:
         yield handle_row(place, Owner(operator, None, "coordinator"), piece)
-        of_source = [*coordinated(cursor.data, piece, operator)]
-        yield from of_source
-        if any(is_of_kafka(one) for one in of_source):
-            handles.newest_split = NEWEST_KAFKA_SPLIT
-    told = bytearray(parallelism if count > 0 else 0)
+        yield from coordinated(cursor.data, piece, operator, handles.source)
+    seen = bytearray(parallelism if count > 0 else 0)
     for _ in range(count):
         at = cursor.at
         subtask = yield from _read_subtask(cursor, handles, version, operator, (parallelism, most))
-        if told[subtask]:
+        if seen[subtask]:
             raise Malformed(at, f"subtask {subtask} a second time")
-        told[subtask] = 1
+        seen[subtask] = 1
+    yield from handles.source.unread_enumerator(operator)
 
 
 def _read_subtask(

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.snapshots import LATER_VERSION, SPLITS
 from cklog.model.findings import Finding, Severity, Where, effect_of_error
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.generations import programs
@@ -228,6 +229,16 @@ def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:
     count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
     message = f"no file was looked at: {many(count, 'snapshot')} are taken by their metadata's word alone"
     return Finding("files-not-checked", "warning", "--no-check-files", message)
+
+
+def later_state_findings(survey: Survey, chosen: Iterable[JudgedSnapshot | None]) -> Iterator[Finding]:
+    """Yield what sources and sinks of what is restored keep in a version that cklog does not know of their class."""
+    for j in (one for one in chosen if one is not None):
+        rows = rows_of(survey.tables[j.folder.path], "unread")
+        for row in (row for row in rows if row["kind"] == LATER_VERSION):
+            means = "where the source resumes" if row["name"] == SPLITS else "what a restore commits for the sink"
+            message = f"{name_of(j)}: not read: {row['detail']}, so {means} is unknown. Use a newer cklog"
+            yield Finding("unknown-version", "error", name_of(j), message, _place(j), "unknown")
 
 
 def lineage_findings(

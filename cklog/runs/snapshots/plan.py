@@ -15,6 +15,7 @@ from cklog.runs.snapshots.findings import (
     NeededFolder,
     dependencies,
     dependency_findings,
+    later_state_findings,
     lineage_findings,
     name_of,
     not_checked,
@@ -72,6 +73,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
         chosen[group.job], more = _asked_for(group, name, number, trusted)
         findings += more
         refused += [finding.message.partition(":")[0] for finding in more]
+    findings += later_state_findings(found, chosen.values())
     findings += lineage_findings(found, groups, chosen)
     asked = {job_named(parser, groups, name).job for name, _ in question.at}
     several = program_findings(parser, found, groups, asked)

@@ -16,6 +16,7 @@ from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
     dependencies,
     dependency_findings,
+    later_state_findings,
     program_findings,
     snapshot_findings,
 )
@@ -310,7 +311,8 @@ def snapshot_retention(parser: OffersSnapshots, reading: Reading, policy: Retent
         drop_broken=policy.drop_broken,
     )
     plan = plan_retention(found.judged, files, owners, doubt, chosen)
-    findings = snapshot_findings(found, {g.job: newest_of(g) for g in groups}, groups)
+    newest = {g.job: newest_of(g) for g in groups}
+    findings = [*snapshot_findings(found, newest, groups), *later_state_findings(found, newest.values())]
     findings += program_findings(parser, found, groups, {group.job for group in groups})
     findings += dependency_findings(dependencies(found.judged, owners, parser.job_id))
     return Draft("retention", plan, findings, found.inputs)

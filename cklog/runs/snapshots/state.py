@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.snapshots import CDC, SPLITS
+from cklog.inputs.snapshots import CDC, LATER_VERSION, SPLITS
 from cklog.model.findings import Effect, Finding, Severity, Where
 from cklog.model.lines import UNREAD_POSITION, SourceOffset
 from cklog.runs.snapshots.heads import rows_of
@@ -138,6 +138,8 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
             found.append(Finding(id, severity, row["name"], message, place, effect))
     found += _assignments(snapshot, table, readers, place)
     for row in rows_of(table, "unread"):
+        if row["kind"] == LATER_VERSION:  # see `later_state_findings`
+            continue
         more = _UNREAD_SOURCE if row["name"] == SPLITS else ""
         found.append(
             Finding(

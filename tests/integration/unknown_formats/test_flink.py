@@ -1,12 +1,14 @@
 """Numbers and names in Flink's snapshots that a later version may write, each as it stands in the bytes.
 
 What is known, by Flink's source: handles of the types 0 to 17; `_metadata` 1 to 7; state of the versions 1 to 6, with
-serializers' own 2, 3 and 1; data in flight 0; Kafka's splits 0 and enumerators 1 to 3; its writers 1 and 2; collectors
-of committables 1 and 2; files of sinks 1 and 2, their buckets 2 and 3.
+serializers' own 2, 3 and 1; data in flight 0; Kafka's splits 0 and enumerators 1 to 3; collectors of committables 1 and
+2; files of sinks 1 and 2, their buckets 2 and 3. Elements of lists name no class: of a class that nothing shows, no
+version is a later one.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -119,9 +121,7 @@ FIELDS: dict[str, tuple[int, Callable[[int], Operators]]] = {
     "a simple serializer": (4, lambda n: in_heap(keyed_head(simple=n))),
     "data in flight": (1, lambda n: one(inputs=[fb.channel(1, 0, 0, 9, fb.inline(fb.i32(n) + b"bytes"))])),  # type: ignore[arg-type]
     "a split of Kafka": (1, lambda n: listed("SourceReaderState", n, SPLIT, coordinator=enumerator(2))),
-    "a split of any source": (6, lambda n: listed("SourceReaderState", n, b"somebody's own")),
     "an enumerator": (4, lambda n: listed("SourceReaderState", 0, SPLIT, coordinator=enumerator(n))),
-    "a writer of Kafka": (3, lambda n: listed("writer_raw_states", n, WRITER)),
     "a bucket of files": (4, lambda n: listed("writer_raw_states", n, sinks.file_bucket(None))),
     "a collector": (3, lambda n: listed("streaming_committer_raw_states", n, fb.collector(7, []))),
     "a checkpoint in a collector": (
@@ -178,6 +178,44 @@ def _rows() -> list[object]:
 def test_a_later_number_leaves_the_line_open(field: str, number: int, tmp_path: Path) -> None:
     job(tmp_path, FIELDS[field][1](number))
     leaves_open(tmp_path, NEWEST, shown=False)
+
+
+OWN = {
+    "a split": lambda n: listed("SourceReaderState", n, b"somebody's own"),
+    "an enumerator": lambda n: listed("SourceReaderState", n, b"own", coordinator=fb.coordinator(n, b"own")),
+    "a writer": lambda n: listed("writer_raw_states", n, b"somebody's own"),
+    "a committable": lambda n: listed(
+        "streaming_committer_raw_states", 2, sinks.collected(7, [(n, b"somebody's own")])
+    ),
+}
+
+
+@pytest.mark.parametrize("version", [0, 4, 9, 200])
+@pytest.mark.parametrize("what", OWN)
+def test_state_of_a_class_that_cklog_does_not_know_leaves_its_snapshot_known(
+    what: str, version: int, tmp_path: Path
+) -> None:
+    """Of such a class cklog knows no version: the position, or what a sink commits, is unknown, whatever it is."""
+    answer = asked("recovery-line", job(tmp_path, OWN[what](version)))
+    assert (answer["exit"], answer["result"]["line"][0]["checkpoint"]) == (0, 7)
+    assert {f["id"] for f in answer["findings"]} >= {"unread-state"}
+    assert "unknown-version" not in ids(answer)
+    [run] = answer["result"]["runs"]
+    assert "in the findings can be restored" in json.dumps(run["unchecked"])
+    of_source = what in ("a split", "an enumerator")
+    assert [source["offset"] for source in answer["result"]["sources"]] == ["unknown"] * of_source
+
+
+@pytest.mark.parametrize("version", [1, 9])
+def test_a_later_version_of_a_known_source_leaves_its_snapshot_the_newest(version: int, tmp_path: Path) -> None:
+    answer = asked("recovery-line", job(tmp_path, FIELDS["a split of Kafka"][1](version)))
+    assert (answer["exit"], answer["result"]["line"][0]["checkpoint"]) == (5, 7)
+    assert answer["result"]["action"] == "undetermined"
+    assert [source["offset"] for source in answer["result"]["sources"]] == ["unknown"]
+    [found] = [f for f in answer["findings"] if f["id"] == "unknown-version"]
+    assert (found["severity"], found["effect"]) == ("error", "unknown")
+    assert "where the source resumes is unknown" in found["message"]
+    keeps_all(tmp_path, "--jobs-stopped", "--keep", "1")
 
 
 @pytest.mark.parametrize("version", [8, 9, 99, 255])

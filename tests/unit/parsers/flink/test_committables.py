@@ -23,7 +23,7 @@ DATA, DELETES = "s3://lake/orders/metadata/a-m0.avro", "s3://lake/orders/metadat
 BOTH = sinks.manifests(DATA, DELETES, files=("s3://lake/orders/data/1.parquet",))
 PLACE = sinks.place("/out/part-0", "/out/.part-0.inprogress.1", 1135)
 Cells = dict[str, Any]
-KEPT = ("pending", "committer", "transaction", "unread", "unknown-version")
+KEPT = ("pending", "committer", "transaction", "unread")
 
 ICEBERG = {"form": "iceberg", "uid": sinks.JOB, "detail": sinks.OPERATOR, "kind": "pending", "checkpoint": 17}
 
@@ -72,8 +72,9 @@ def test_a_checkpoint_without_rows_is_a_number_and_no_file(tmp_path: Path) -> No
 @pytest.mark.parametrize("version", [3, 4, 99])
 def test_manifests_of_another_version_are_named_and_not_guessed(tmp_path: Path, version: int) -> None:
     """Versions 3 and 4 are proposals whose layouts contradict each other."""
-    (unread,) = committed(tmp_path, (1, sinks.iceberg(17, fb.versioned(version, b"whatever"))))
-    assert unread["kind"] == "unknown-version"
+    row, unread = committed(tmp_path, (1, sinks.iceberg(17, fb.versioned(version, b"whatever"))))
+    assert pending([row]) == [ICEBERG | {"version": version}]
+    assert unread["kind"] == "later-version"
     assert unread["detail"] == (
         f"1 list of manifests of {COMMITTERS}, of serializer version {version}, is laid out in no known way"
     )
@@ -190,7 +191,6 @@ def test_other_committers_are_unread(tmp_path: Path, element: bytes) -> None:
 @pytest.mark.parametrize(
     "element",
     [
-        fb.versioned(7, sinks.paimon(6, 17)),
         fb.versioned(3, fb.collector(7, [])),
         fb.versioned(2, fb.collector(7, [], (2, 2))),
         fb.versioned(2, fb.collector(7, [b""], (1, 3))),
@@ -200,18 +200,28 @@ def test_other_committers_are_unread(tmp_path: Path, element: bytes) -> None:
 def test_committers_of_later_versions_are_told_from_unknown_ones(tmp_path: Path, element: bytes) -> None:
     data, places = fb.operator_state({COMMITTERS: [element]})
     (unread,) = kept(tmp_path, data, places)
-    assert unread["kind"] == "unknown-version"
+    assert unread["kind"] == "later-version"
+
+
+@pytest.mark.parametrize("version", [7, 255])
+def test_a_committable_of_paimon_is_known_by_the_list_of_its_user(tmp_path: Path, version: int) -> None:
+    element = fb.versioned(version, sinks.paimon(6, 17))
+    data, places = fb.operator_state({COMMITTERS: [element]})
+    (unread,) = kept(tmp_path, data, places)
+    assert unread["kind"] == "unknown-committable"
+    data, places = sinks.bare_state({COMMITTERS: [fb.blob(element)], "commit_user_state": [sinks.text("me")]})
+    assert [row["kind"] for row in kept(tmp_path, data, places) if row["entry"] == "unread"] == ["later-version"]
 
 
 @pytest.mark.parametrize("version", [3, 9, 255])
 def test_files_of_sinks_of_later_versions(tmp_path: Path, version: int) -> None:
     held = sinks.file_committable(sinks.pending_file(PLACE, "file:/out/part-0"))
     (unread,) = committed(tmp_path, (version, held))
-    assert unread["kind"] == "unknown-version"
+    assert unread["kind"] == "later-version"
     bucket = sinks.file_bucket(sinks.file_in_progress(PLACE, "file:/out/part-0"), "file:/out")
     data, places = fb.operator_state({WRITERS: [fb.versioned(version + 1, bucket)]})
     (unread,) = kept(tmp_path, data, places)
-    assert unread["kind"] == "unknown-version"
+    assert unread["kind"] == "later-version"
 
 
 def test_the_user_of_paimon(tmp_path: Path) -> None:
@@ -278,8 +288,8 @@ def test_of_an_unknown_committable_its_checkpoint_and_version_are_told(tmp_path:
     assert unread["detail"] == (
         f"2 committables of {COMMITTERS}, of serializer version 2, are laid out in no known way"
     )
-    (unread,) = committed(tmp_path, (7, b"somebody's own"), (7, b"another"))
-    assert unread["kind"] == "unknown-version"
+    *_, unread = committed(tmp_path, (7, b"somebody's own"), (7, b"another"))
+    assert unread["kind"] == "unknown-committable"
 
 
 def test_versions_without_end_are_told_as_others(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from cklog.engine.scan import Split
-from cklog.parsers.flink.java import UnknownVersion
 from cklog.parsers.flink.metadata import READER, rows
 from cklog.parsers.flink.rows import FIELDS
 from tests.builders import flink as fb
@@ -83,10 +82,41 @@ def test_other_coordinators_are_unread(version: int, data: bytes, framing: int, 
     assert (found["entry"], found["kind"]) == ("unread", kind)
 
 
+def source_kinds(enumerator: int, split: int, element: bytes, data: bytes = b"?") -> list[Cells]:
+    """The kinds of rows that are told of a source, by the versions of its enumerator and of a reader's split."""
+    state, places = fb.operator_state({"SourceReaderState": [fb.versioned(split, element)]})
+    reader = fb.subtask(6, managed=fb.states(fb.inline(state), places))
+    built = fb.metadata(6, [fb.operator(6, [reader], parallelism=1, coordinator=fb.coordinator(enumerator, data))])
+    found = [dict(zip(FIELDS, row, strict=True)) for row in rows(Split("", "", READER, 0, 0, 0), built.data)]
+    return [{"kind": f["kind"], "subtask": f["subtask"]} for f in found if f["entry"] in ("source", "unread")]
+
+
 @pytest.mark.parametrize("version", [4, 9, 255])
-def test_an_enumerator_of_a_later_version_is_not_known(version: int) -> None:
-    with pytest.raises(UnknownVersion, match=f"serializer version {version}"):
-        enumerated(version, b"?")
+def test_an_enumerator_of_a_later_version_is_known_by_the_splits_of_its_readers(version: int) -> None:
+    kafka, numbers = fb.kafka_split("q", 0, 7), fb.number_split("1", 0, 4)
+    for split, element, kind in ((0, kafka, "kafka"), (1, numbers, "number-sequence")):
+        assert source_kinds(version, split, element) == [
+            {"kind": kind, "subtask": 0},
+            {"kind": "later-version", "subtask": None},
+        ]
+    assert source_kinds(3, 0, kafka)[1]["kind"] == "unknown-enumerator"
+
+
+@pytest.mark.parametrize("version", [4, 9, 255])
+def test_an_enumerator_of_a_class_that_nothing_shows_is_of_no_later_version(version: int) -> None:
+    (found,) = enumerated(version, b"?")
+    assert found["kind"] == "unknown-enumerator"
+    assert f"serializer version {version}" in found["detail"]
+    assert [row["kind"] for row in source_kinds(version, 6, b"somebody's own")] == [
+        "unknown-split",
+        "unknown-enumerator",
+    ]
+
+
+@pytest.mark.parametrize(("version", "kind"), [(1, "later-version"), (9, "later-version"), (1 << 20, "unknown-split")])
+def test_a_split_of_a_later_version_is_known_by_the_enumerator(version: int, kind: str) -> None:
+    listed = fb.i32(1) + known("q", 0, 0) + b"\1"
+    assert source_kinds(2, version, b"?", listed)[-1] == {"kind": kind, "subtask": 0}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 9])
