@@ -43,7 +43,7 @@ class BatchesKind(Kind):
     def __init__(self, parser: OffersBatches, opened: Opened) -> None:
         super().__init__(parser, opened)
         self._parser = parser
-        self._log = BatchLog(parser)
+        self._log = BatchLog(parser, self._kept)
 
     @property
     def checkpoint_records(self) -> RecordReader:

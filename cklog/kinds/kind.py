@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, cast
 
+from cklog.engine.kept import Kept
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import Parser
@@ -81,6 +82,7 @@ class Kind:
     def __init__(self, parser: Parser, opened: Opened) -> None:
         self._name = parser.name
         self._opened = opened
+        self._kept = Kept()
 
     def asked(self, question: Question) -> Question:
         """Return a question with the tables that the run's manifest names, if it names none itself.
@@ -107,16 +109,16 @@ class Kind:
         """Read the tables that a question names; those in stores are reached as the run is."""
         from cklog.sink_tables.naming import open_tables
 
-        return open_tables(question.sinks, self._opened.root.store)
+        sinks = question.sinks
+        return self._kept.once(("tables", sinks), lambda: open_tables(sinks, self._opened.root.store))
 
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""
         raise NotFound(f"{self._opened.root.path}: a {self._name} folder {why}", hint)
 
-    @contextmanager
-    def reading_once(self) -> Iterator[None]:
-        """Keep what one question reads for the others that are asked meanwhile, where that is much."""
-        yield
+    def reading_once(self) -> AbstractContextManager[None]:
+        """Keep what one question reads and plans for the others that are asked meanwhile."""
+        return self._kept.meanwhile()
 
     def inspect(self, asked: InspectQuestion) -> Draft[Inspection]:
         """Say what is here, what is damaged, what is missing."""
@@ -132,7 +134,8 @@ class Kind:
 
     def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the line as the answer of a command, with what nothing was compared with."""
-        found = self._line(command, question, kafka)
+        with self.reading_once():
+            found = self._line(command, question, kafka)
         from cklog.lines.unchecked import with_unchecked
 
         return with_unchecked(found, question, not self.judges_sources, self.holds_tables, self.binds_sources)
@@ -364,7 +367,7 @@ class Kind:
             if kafka != KafkaLogs():
                 raise UsageError("--channel and --group need the logs", "say where they are with --kafka FOLDER")
             return None
-        logs = self._opened.logs_in(kafka.folder)
+        logs = self._kept.once(("logs", kafka.folder), lambda: self._opened.logs_in(kafka.folder))
         if logs is None:
             raise NotFound(f"--kafka {kafka.folder}: no segments of a Kafka log below it")
         return logs

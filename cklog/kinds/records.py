@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -52,12 +51,7 @@ class RecordsKind(Kind):
 
     @cached_property
     def _records(self) -> RecordReader:
-        return RecordReader(self._tables, self._opened.reading)
-
-    @contextmanager
-    def reading_once(self) -> Iterator[None]:
-        with self._records.reading_once():
-            yield
+        return RecordReader(self._tables, self._opened.reading, self._kept)
 
     @property
     def checkpoint_records(self) -> RecordReader:

@@ -72,7 +72,8 @@ class SnapshotsKind(Kind):
 
     def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""
-        return plan_snapshots(parser or self._parser, self._opened.reading, question)
+        of = parser or self._parser
+        return self._kept.once(("plan", question, of), lambda: plan_snapshots(of, self._opened.reading, question))
 
     def _plan_beside(self, question: Question, parser: OffersSnapshots, logs: PartitionLogs | None) -> SnapshotPlan:
         """Say what each job restarts from, given how its transactions ended in Kafka's logs."""
@@ -90,7 +91,7 @@ class SnapshotsKind(Kind):
         if not maps:
             return self._parser, opened
         made: Callable[[Root], OffersSnapshots] = type(self._parser)
-        return made(self._opened.root.with_maps(maps)), opened
+        return self._kept.once(("parser", question.sinks), lambda: made(self._opened.root.with_maps(maps))), opened
 
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.snapshots.feeds import snapshot_feeds

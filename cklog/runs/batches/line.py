@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
+from cklog.engine.kept import Kept
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.stored_state import StateSchemaRow, StateStoreRow
@@ -67,8 +68,9 @@ class BatchesInspection(Inspection):
 class BatchLog:
     """The analyses of a micro-batch run."""
 
-    def __init__(self, parser: OffersBatches) -> None:
+    def __init__(self, parser: OffersBatches, kept: Kept | None = None) -> None:
         self._parser = parser
+        self._once = (kept or Kept()).once
 
     def line(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
         """Return the last committed batch, and what will be run again; and what a recovery reads."""
@@ -95,6 +97,9 @@ class BatchLog:
 
     def plan(self, question: Question) -> BatchPlan:
         """Say what a restart does, as the question asks for it."""
+        return self._once(("plan", question), lambda: self._plan(question))
+
+    def _plan(self, question: Question) -> BatchPlan:
         if question.failed:
             raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
         batches = {_batch_of({name: number}) for name, number in question.at if name != PLAN}

@@ -77,6 +77,9 @@ class Cascade:
 
     def _settled(self, question: Question) -> tuple[dict[Subtask, QueueRestart], Planned]:
         """Move the line of the others and the cuts of the queues back by turns, until neither moves."""
+        return self._records.once(("settled", question), lambda: self._settle(question))
+
+    def _settle(self, question: Question) -> tuple[dict[Subtask, QueueRestart], Planned]:
         cuts: dict[Subtask, dict[str, int]] = {subtask: {} for subtask in self._order()}
         while True:
             restarts = {s: self._restart(s, cuts[s], question.as_of) for s in cuts}

@@ -63,6 +63,12 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
 
     With `everyone`, what failed subtasks held is looked up, too: no line needs it, but uselessness does.
     """
+    if fixed is not None:
+        return _plan_line(reader, question, fixed, everyone)
+    return reader.once(("line", question, everyone), lambda: _plan_line(reader, question, None, everyone))
+
+
+def _plan_line(reader: RecordReader, question: Question, fixed: Fixed | None, everyone: bool) -> Planned:
     checkpoints = reader.checkpoints(question.as_of)
     evidence = reader.evidence(question, checkpoints, fixed, everyone)
     evidence = evidence.joined(missed_checkpoints(evidence, checkpoints.raw.subtasks if checkpoints.raw else ()))

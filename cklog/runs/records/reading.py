@@ -6,14 +6,14 @@ The pieces of chains that checkpoint records tell of.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.engine.kept import Kept
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce
 from cklog.errors import NotFound
@@ -49,29 +49,10 @@ _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
 class RecordReader:
     """Reads a run that is given as tables of records; every analysis of such a run begins here."""
 
-    def __init__(self, tables: OffersRecords, reading: Reading) -> None:
+    def __init__(self, tables: OffersRecords, reading: Reading, kept: Kept | None = None) -> None:
         self.tables = tables
         self.reading = reading
-        self._kept: dict[Hashable, Any] | None = None
-
-    @contextmanager
-    def reading_once(self) -> Iterator[None]:
-        """Keep what is read for the questions that are asked meanwhile, and forget it after the outermost of them."""
-        before = self._kept
-        self._kept = {} if before is None else before
-        try:
-            yield
-        finally:
-            self._kept = before
-
-    def _once(self, key: Hashable, read: Callable[[], R]) -> R:
-        """Return what was kept under a key, or read it."""
-        if self._kept is None:
-            return read()
-        if key not in self._kept:
-            self._kept[key] = read()
-        found: R = self._kept[key]
-        return found
+        self.once = (kept or Kept()).once
 
     def evidence_of(self, question: Question) -> Evidence:
         """Say what there is to answer a question from: the checkpoints, and what survivors hold now."""
@@ -103,7 +84,7 @@ class RecordReader:
 
     def read_checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
         """Read every checkpoint record, or make them of raw events up to `as_of` (ms); there may be none."""
-        return self._once(("checkpoints", as_of if self.tables.has("events") else None), lambda: self._read(as_of))
+        return self.once(("checkpoints", as_of if self.tables.has("events") else None), lambda: self._read(as_of))
 
     def _read(self, as_of: int | None) -> CheckpointsRead:
         table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, as_it_is, WITH_PLACES, None)
@@ -130,7 +111,7 @@ class RecordReader:
         if fixed is not None:
             return self._evidence(question, checkpoints, fixed, everyone)
         key = ("evidence", self._failed(question), question.as_of, everyone and self.tables.has("events"))
-        return self._once(key, lambda: self._evidence(question, checkpoints, None, everyone))
+        return self.once(key, lambda: self._evidence(question, checkpoints, None, everyone))
 
     def _evidence(
         self, question: Question, checkpoints: CheckpointsRead, fixed: Fixed | None, everyone: bool
@@ -201,7 +182,7 @@ class RecordReader:
     def records(self, checkpoints: CheckpointsRead, as_of: int | None = None) -> CheckpointRecords:
         """Put checkpoint records in order, with what the manifest and raw events name beside them."""
         known, channels = self._names(checkpoints.raw)
-        return self._once(("records", as_of), lambda: records_of(checkpoints.table, known, channels, as_of))
+        return self.once(("records", as_of), lambda: records_of(checkpoints.table, known, channels, as_of))
 
     def _names(self, raw: RawEvents | None) -> tuple[list[Subtask], list[str]]:
         """Subtasks and channels that the manifest names, or raw events do."""
