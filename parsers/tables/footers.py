@@ -19,7 +19,7 @@ TAIL = struct.Struct("<I4s")
 _INTEGER = struct.Struct("<q")
 _INT64 = 2
 
-_KEPT_BYTES = 1 << 18
+KEPT_BYTES = 1 << 18
 """A footer of up to this size is read once for several splits of its file; what is read of it takes many times that."""
 
 
@@ -69,7 +69,7 @@ def read_footer(file: Any) -> Footer | None:
         return None
     file.seek(size - TAIL.size - length)
     footer = file.read(length)
-    return _footer_kept(footer) if length <= _KEPT_BYTES else footer_in(footer)
+    return _footer_kept(footer) if length <= KEPT_BYTES else footer_in(footer)
 
 
 def footer_in(footer: bytes) -> Footer | None:

@@ -8,12 +8,13 @@ footer is looked at before Arrow reads it, and what is said of columns and pages
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterable
 from typing import Any
 
 from cklog.parsers.tables.compact import I32, LIST, STRUCT, Compact, Field
-from cklog.parsers.tables.footers import TAIL, Chunk
+from cklog.parsers.tables.footers import KEPT_BYTES, TAIL, Chunk
 from cklog.unknown_formats import UnknownFormat, require_known
 
 NEWEST_PAGE_TYPE, NEWEST_ENCODING = 3, 9
@@ -40,8 +41,14 @@ def require_known_footer(file: Any) -> None:
     if mark[:3] != b"PAR" or length > size - TAIL.size:
         return
     file.seek(size - TAIL.size - length)
+    footer = file.read(length)
+    (_require_kept if length <= KEPT_BYTES else _require_known)(footer)
+
+
+def _require_known(footer: bytes) -> None:
+    """Raise `UnknownFormat` for the bytes of a footer of a later version, or with types of one."""
     try:
-        found = Compact(file.read(length)).leading(_FILE)
+        found = Compact(footer).leading(_FILE)
     except (IndexError, struct.error):
         return
     except ValueError as error:
@@ -49,6 +56,10 @@ def require_known_footer(file: Any) -> None:
             raise
         return
     require_known("version", found.get(1, 0), _NEWEST_VERSION)
+
+
+_require_kept = functools.lru_cache(maxsize=8)(_require_known)
+"""A file is opened for each of its splits: its footer is decoded once for all of them, by its bytes."""
 
 
 def require_known_columns(chunks: Iterable[Chunk]) -> None:

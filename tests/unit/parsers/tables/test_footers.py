@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cklog.parsers.tables.compact import Compact
 from cklog.parsers.tables.footers import bounds_of, footer_in, read_footer
 from cklog.parsers.tables.parquet import row_groups
+from cklog.parsers.tables.parquet_versions import require_known_footer
 from tests.conftest import REPOSITORY
 from tests.fuzz.corpus import join_parquet
 from tests.program import cklog
@@ -157,3 +159,15 @@ def test_a_wrong_byte_in_a_footer_never_ends_the_process(tmp_path: Path) -> None
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-500:]
     assert int(ended.stdout) > 300
+
+
+def test_a_footer_is_looked_at_once_for_all_splits_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, decoded = written(pa.table({f"decoded once {i}": [i] for i in range(9)})), []
+    leading = Compact.leading
+    monkeypatch.setattr(Compact, "leading", lambda self, fields: decoded.append(1) or leading(self, fields))
+    for _ in range(3):
+        require_known_footer(pa.BufferReader(data))
+    assert len(decoded) == 1
+    later = data.replace(b"decoded once 3", b"decoded once x")  # another file of the same size
+    require_known_footer(pa.BufferReader(later))
+    assert len(decoded) == 2
