@@ -82,6 +82,7 @@ class Draft(Generic[R_co]):
 
     `command` names the answer's schema and view. `unrecoverable`: there is no recovery point but the initial state, or
     not the one asked for. `indeterminate`: evidence is missing, so that the result is a bound. `spoken` goes to stderr.
+    `line` is the line whose action the result says, where it is about a restart from one.
     """
 
     command: str
@@ -91,6 +92,7 @@ class Draft(Generic[R_co]):
     unrecoverable: bool = False
     indeterminate: bool = False
     spoken: tuple[str, ...] = ()
+    line: RecoveryLine | None = None
 
 
 def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
@@ -103,10 +105,9 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     result = draft.result
     if isinstance(result, RecoveryLine):
         result = cast("R", with_action(cast("Draft[RecoveryLine]", draft)))
-    elif draft.command == "impact-sinks" and isinstance(result, Acted):
-        # a file may have become unreadable after the line was judged
-        acted = action_with(result.action, [f.effect for f in draft.findings if f.blocks])
-        result = cast("R", replace(cast("Any", result), action=acted))
+    elif draft.line is not None:
+        action = with_action(cast("Draft[RecoveryLine]", replace(cast("Any", draft), result=draft.line))).action
+        result = cast("R", replace(cast("Any", result), action=action))
     found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
     if strict:
         refuse_damage(found)

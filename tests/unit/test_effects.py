@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from cklog.impact.sinks.model import SinkImpact
 from cklog.model.actions import ACTIONS, Action, RunAction
 from cklog.model.findings import Effect, Finding
 from cklog.model.lines import RecoveryLine
@@ -111,3 +112,14 @@ def test_every_error_in_the_code_says_what_it_does_to_a_restart() -> None:
             if literal and "effect" not in named and len(node.args) < 6:
                 silent.append(f"{path.relative_to(REPOSITORY)}:{node.lineno}")
     assert silent == []
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_a_result_about_a_restart_says_what_its_line_asks_for_with_all_findings(effect: Effect) -> None:
+    """However late a finding comes: the action is judged once, when the answer is concluded."""
+    line = RecoveryLine(
+        True, "coordinated", (), (), (), (), (), (), False, runs=(RunAction("job", "restart", newest="9", chosen="9"),)
+    )
+    impact = SinkImpact("flink", (), (), (), (), ())
+    answer = conclude(Draft("impact-sinks", impact, (error(effect),), (), line=line))
+    assert (answer.result.action, answer.exit_code) == concluded("restart", error(effect))[:2]

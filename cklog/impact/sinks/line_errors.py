@@ -13,25 +13,18 @@ from cklog.impact.sinks.guarantees import guarantee_of
 from cklog.impact.sinks.model import GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
 from cklog.model.findings import Effect, Finding
 from cklog.model.lines import RecoveryLine
-from cklog.model.verdict import Draft, with_action
+from cklog.model.verdict import Draft
 
 LOST, DOUBLED = ("missing", "may-be-missing"), ("doubled", "may-be-doubled")
 
 
 def with_line(found: Draft[SinkImpact], line: Draft[RecoveryLine]) -> Draft[SinkImpact]:
-    """Add to an impact what the line of the same question has found, and what it says to do."""
+    """Add to an impact what the line of the same question has found, and the line, whose action it is to say."""
     findings = list(dict.fromkeys([*line.findings, *found.findings]))
-    judged = replace(
-        line,
-        findings=findings,
-        unrecoverable=line.unrecoverable or found.unrecoverable,
-        indeterminate=line.indeterminate or found.indeterminate,
-    )
     read = {used.path for used in found.inputs}
     result = replace(
         found.result,
         intervals=(*found.result.intervals, *_never_read(found.result, line.result)),
-        action=with_action(judged).action,
         guarantees=tuple(_weakened(found.result, [f for f in findings if f.blocks])),
     )
     return replace(
@@ -39,8 +32,9 @@ def with_line(found: Draft[SinkImpact], line: Draft[RecoveryLine]) -> Draft[Sink
         result=result,
         findings=findings,
         inputs=[*found.inputs, *(used for used in line.inputs if used.path not in read)],
-        unrecoverable=judged.unrecoverable,
-        indeterminate=judged.indeterminate,
+        unrecoverable=line.unrecoverable or found.unrecoverable,
+        indeterminate=line.indeterminate or found.indeterminate,
+        line=line.result,
     )
 
 
