@@ -29,8 +29,8 @@ class IndexEntry:
     """The index entry at byte `at`: its variable's bytes are [start, end) of K INCR (`end` None: not known).
 
     `previous` is where the entry of the version before is, None in base form. `variable` is its number from 0, or the
-    place of its first version as "K@at". `flaw`: what is wrong with the entry; `lost`: why the bytes that it leads to
-    cannot be read.
+    place of its first version as "K@at". `flaw`: what is wrong with the entry; `unknown`: it leads behind an entry of a
+    form that is not known, which is no damage; `lost`: why the bytes that it leads to cannot be read.
     """
 
     checkpoint: int
@@ -40,6 +40,7 @@ class IndexEntry:
     end: int | None = None
     variable: int | str | None = None
     flaw: str | None = None
+    unknown: bool = False
     lost: str | None = None
 
     @property
@@ -52,8 +53,7 @@ class IndexEntry:
 class Index:
     """The entries of one checkpoint by their place; `flaw`: why there is none from byte `stopped` on, None if all are.
 
-    `_dead` are places from which no entries lead to the end, or to known ones. `unknown`: an entry is of a form that a
-    later version may have.
+    `_dead` are places from which no entries lead to the end, or to known ones.
     """
 
     checkpoint: int
@@ -61,7 +61,6 @@ class Index:
     entries: dict[int, IndexEntry] = field(default_factory=dict)
     stopped: int = 0
     flaw: str | None = None
-    unknown: bool = False
     _dead: set[int] = field(default_factory=set)
 
     def at(self, place: int) -> IndexEntry | None:
@@ -100,7 +99,6 @@ class Index:
         if form is None:
             return value.why_not(at, at + 1) or f"needs {name}, which ends at byte {at}"
         if form[0] not in FORMS:
-            self.unknown = True
             return f"needs {name}, which has no entry at byte {at}: {form[0]} is no form"
         layout = FORMS[form[0]][1]
         data = value.read(at, layout.size)
@@ -109,6 +107,12 @@ class Index:
             return value.why_not(at, at + layout.size) or short
         _, start, *previous = layout.unpack(data)
         return IndexEntry(self.checkpoint, at, start, EntryPlace(*previous) if previous else None)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether reading stopped at an entry of a form that a later version may have."""
+        form = None if self.flaw is None else self.value.read(self.stopped, 1)
+        return form is not None and form[0] not in FORMS
 
     @property
     def in_order(self) -> list[IndexEntry]:
@@ -144,6 +148,7 @@ def follow(indexes: Mapping[int, Index], checkpoints: Iterable[int]) -> None:
             if target is None:
                 why = "where no entry begins" if older in indexes else "which is not there"
                 entry.flaw = f"stands on byte {place} of {older} INDEX, {why}"
+                entry.unknown = older in indexes and indexes[older].unknown and place >= indexes[older].stopped
 
 
 def lay_out(index: Index, data: Value | None) -> None:

@@ -56,7 +56,7 @@ def rows_of(
     follow(indexes, values)
     for k, index in indexes.items():
         lay_out(index, values[k].get("INCR"))
-    findings = _StoreFindings(operator, unknown or any(index.unknown for index in indexes.values()))
+    findings = _StoreFindings(operator, unknown)
     most = max((len(index.entries) for index in indexes.values() if index.flaw is None), default=0)
     if names is not None and len(names) < most:
         message = f"variables.json names {len(names)} variables, and there are {most}"
@@ -135,7 +135,7 @@ _MAY_FOLLOW = frozenset({"missing-part", "damaged-value", "bad-index-entry"})
 class _StoreFindings:
     """Findings about one operator's store, the first ones of each kind.
 
-    `unknown`: something in it is of a version that is not known, and nothing else is said to be damaged by that.
+    `unknown`: keys or files in it are of a version that is not known, and nothing else is said to be damaged by that.
     """
 
     def __init__(self, operator: str, unknown: bool) -> None:
@@ -175,11 +175,14 @@ class _StoreFindings:
         name, holder = index.value.name, index.value.holder
         if index.flaw is not None and not index.value.holes:
             message = f"{name} cannot be read in full: it {index.flaw}"
-            self.add("damaged-value", "error", message, holder(index.stopped).where)
+            self.add(
+                UNKNOWN_VERSION if index.unknown else "damaged-value", "error", message, holder(index.stopped).where
+            )
         for entry in index.in_order:
             if entry.flaw is not None:
                 message = f"the variable at byte {entry.at} of {name} {entry.flaw}"
-                self.add("bad-index-entry", "error", message, holder(entry.at).where)
+                id = UNKNOWN_VERSION if entry.unknown else "bad-index-entry"
+                self.add(id, "error", message, holder(entry.at).where)
 
     def findings(self) -> list[Finding]:
         """Return all of them, each kind with how many more there are."""

@@ -162,6 +162,16 @@ def test_index_data_is_read_on_behind_a_fault_where_a_later_link_leads(tmp_path:
     assert newest(folder) == 2
 
 
+def test_a_form_that_is_not_known_makes_no_other_damage_unknown(tmp_path: Path) -> None:
+    """Only what the entry of that form hides is unknown; bytes that are gone from another checkpoint are lost."""
+    pairs = dict(usual().pairs)
+    spoilt = b"\x07" + pairs["3 INDEX"][1:]
+    assert ids(export(tmp_path / "form", "window", pairs | {"3 INDEX": spoilt})) == {"unknown-version": "error"}
+    del pairs["5 INCR"]
+    folder = export(tmp_path / "both", "window", pairs | {"3 INDEX": spoilt})
+    assert ids(folder) == {"unknown-version": "error", "missing-part": "error"}
+
+
 def test_a_link_behind_a_fault_is_believed_only_if_entries_follow_to_the_end(tmp_path: Path) -> None:
     made = Operator()
     for k in range(1, 4):
