@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+BEYOND_VERSIONS = 1 << 12
+"""Versions and types are counted up from 0: no writer ever comes to so many."""
+
 
 class UnknownFormat(OSError, ValueError):
     """Raised where bytes are of a version, codec, type or layout that cklog does not know.

@@ -29,6 +29,7 @@ from cklog.budgets import budgets, over
 from cklog.errors import Picklable
 from cklog.parsers.codecs.block_checksums import CHECKSUMS, NEWEST_COMPRESSION, decompress_block
 from cklog.parsers.codecs.sst_blocks import TRAILER_BYTES, Handle, SstFlaw, decode_handle, decode_varint, entries
+from cklog.unknown_formats import BEYOND_VERSIONS, UnknownFormat
 
 Read = Callable[[int, int], bytes]
 """Reads so many bytes from an offset of the table on; fewer only where the table ends."""
@@ -42,8 +43,6 @@ _OTHER_TABLES = {
 }
 """What ends with another magic number: one bit off the usual one it is damaged."""
 _NEWEST, _EXTENDED_FROM, _DELTAS_FROM = 7, 6, 4
-_NONSENSE = 1 << 12
-"""Versions are counted up from 0, and never come to so many."""
 _LEGACY_BYTES, _FOOTER_BYTES = 48, 53
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
@@ -58,7 +57,7 @@ class UncheckedTable(Picklable, Exception):
     """Raised for what may well be right, but cannot be checked here: a compression that is not decompressed here."""
 
 
-class UnknownTable(UncheckedTable):
+class UnknownTable(UncheckedTable, UnknownFormat):
     """Raised for a version, a type or a compression, at byte `at`, that no known version of RocksDB has."""
 
     def __init__(self, at: int, why: str) -> None:
@@ -303,7 +302,7 @@ def decode_footer(tail: bytes, size: int) -> Footer:
         raise SstFlaw(0, f"{size} bytes are too few for a table of RocksDB")
     footer, at = tail[-_FOOTER_BYTES:], size - _FOOTER_BYTES
     (version,) = _U32.unpack_from(footer, _FOOTER_BYTES - 12)
-    if _NEWEST < version < _NONSENSE:
+    if _NEWEST < version < BEYOND_VERSIONS:
         raise UnknownTable(size - 12, f"its version is {version}, known are 0 to {_NEWEST}")
     if footer[0] not in CHECKSUMS:
         raise UnknownTable(at, f"its checksums are of the unknown type {footer[0]}")

@@ -22,7 +22,7 @@ from cklog.parsers.flink.cdc import cdc_split
 from cklog.parsers.flink.committables import COMMITTERS, NEWEST_PAIMON, commit_user, kafka_writer
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.iceberg import iceberg_by_checkpoint, iceberg_enumerator, iceberg_job
-from cklog.parsers.flink.java import NONSENSE, Cursor, Malformed, Unknown, UnknownVersion
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown, UnknownVersion
 from cklog.parsers.flink.layouts import Cells, ElementLayout, FoundElement, fitting
 from cklog.parsers.flink.rows import Row, row
 from cklog.parsers.flink.sink_files import file_bucket
@@ -34,6 +34,7 @@ from cklog.parsers.flink.splits import (
     number_enumerator,
     number_split,
 )
+from cklog.unknown_formats import BEYOND_VERSIONS
 
 _COMMITTER, _PAIMON_USER = "streaming_committer_raw_states", "commit_user_state"
 """The list of every committer, and a list that Paimon's alone has beside it."""
@@ -290,7 +291,7 @@ def _read_element(
 
 def _is_later(version: int | None, newest: int | None) -> bool:
     """Return whether a version of a serializer is later than all that are known of what it may serialize."""
-    return version is not None and newest is not None and newest < version < NONSENSE
+    return version is not None and newest is not None and newest < version < BEYOND_VERSIONS
 
 
 def _read_bare(

@@ -21,15 +21,12 @@ from typing import NamedTuple
 from cklog.budgets import JAVA_NESTED
 from cklog.errors import Picklable
 from cklog.parsers.flink.derived import is_class_name, is_descriptor
-from cklog.unknown_formats import is_one_bit_off
+from cklog.unknown_formats import BEYOND_VERSIONS, UnknownFormat, is_one_bit_off
 
 _I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
 _STREAM = b"\xac\xed\x00\x05"
 _FIRST_HANDLE = 0x7E0000
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-NONSENSE = 1 << 12
-"""Versions and types are counted up from 0: no writer ever comes to so many."""
-
 _SERIALIZABLE, _ENUM = 0x02, 0x10
 
 
@@ -45,7 +42,7 @@ class Unknown(Picklable, Exception):
     """Raised for something that may well be right, but that is not decoded here."""
 
 
-class UnknownVersion(Unknown):
+class UnknownVersion(Unknown, UnknownFormat):
     """Raised for a number or a name, at byte `at`, that Flink may have from a later version on: the bytes may be right.
 
     What it stands for is a version, a type or a layout, so that nothing after it can be read.
@@ -58,7 +55,7 @@ class UnknownVersion(Unknown):
 
 def wrong_number(at: int, number: int, newest: int, why: str) -> Malformed | UnknownVersion:
     """Return what to raise for a number that no known version has: a later one may have a greater one."""
-    later = newest < number < NONSENSE
+    later = newest < number < BEYOND_VERSIONS
     return UnknownVersion(at, f"{why}, known are up to {newest}") if later else Malformed(at, why)
 
 

@@ -36,6 +36,7 @@ from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
 from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import Segment
 from cklog.parsers.tables.records import PSEUDO
+from cklog.unknown_formats import UnknownFormat
 
 TOPIC = "__consumer_offsets"
 READER = "cklog.parsers.kafka.groups:read"
@@ -56,10 +57,10 @@ class NotACommit(Exception):
     id: ClassVar[str] = "bad-record"
 
 
-class UnknownCommit(NotACommit):
+class UnknownCommit(NotACommit, UnknownFormat):
     """Why a committed offset was not decoded, though nothing may be wrong with it: it has another version."""
 
-    id = "unknown-version"
+    id = UnknownFormat.id
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

@@ -36,10 +36,10 @@ class BatchOverBudget(BadBatch):
     id = "over-budget"
 
 
-class UnknownBatch(BadBatch):
+class UnknownBatch(BadBatch, UnknownFormat):
     """Why a batch was not decoded, though nothing may be wrong with it: a newer Kafka may have written it."""
 
-    id = "unknown-version"
+    id = UnknownFormat.id
 
 
 class Budget:

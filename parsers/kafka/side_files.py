@@ -40,6 +40,7 @@ from cklog.inputs.partitions import AbortedSpan, ProducerState
 from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PROBE_BYTES, Segment
 from cklog.storage import open_file
+from cklog.unknown_formats import UnknownFormat
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -73,7 +74,7 @@ class BadSnapshot(Exception):
     """Why bytes are no snapshot, or no index."""
 
 
-class UnknownVersion(Exception):
+class UnknownVersion(UnknownFormat):
     """Why a file was not decoded, though nothing may be wrong with it."""
 
 

@@ -52,7 +52,7 @@ class Refused(Picklable, ValueError):
         self.offset = offset
 
 
-class OfLaterProtocol(Refused):
+class OfLaterProtocol(Refused, UnknownFormat):
     """Raised for a pickle of a protocol that is not known: nothing may be wrong with it."""
 
     id = UnknownFormat.id

@@ -74,11 +74,8 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema, seen: bool) ->
         known = pc.is_in(texts, value_set=words)
         if not pc.all(known).as_py():
             why = f"is not one of {', '.join(CHOICES[name])}"
-            others = [
-                word
-                for word in pc.unique(pc.filter(texts, pc.invert(known))).to_pylist()
-                if is_another_word(name, word)
-            ]
+            odd = pc.unique(pc.filter(texts, pc.invert(known))).cast(pa.binary()).to_pylist()  # may be no UTF-8
+            others = [word for word in (one.decode(errors="replace") for one in odd) if is_another_word(name, word)]
             unknown = pc.is_in(texts, value_set=pa.array(others, pa.string()))
             yield Fault(pc.and_not(pc.invert(known), unknown), f"{name} {why}")
             yield Fault(unknown, f"{name} {why}", UnknownWord.id)

@@ -62,7 +62,7 @@ class NotARecord(Exception):
     id = "bad-record"
 
 
-class UnknownWord(NotARecord):
+class UnknownWord(NotARecord, UnknownFormat):
     """A column of a few words holds another one, which a later version may have."""
 
     id = UnknownFormat.id
