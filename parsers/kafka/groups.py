@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +54,7 @@ _FLEXIBLE = 4
 class NotACommit(Exception):
     """Why a record's bytes are no committed offset; `id` is the one of the damage."""
 
-    id: ClassVar[str] = "bad-record"
+    id = "bad-record"
 
 
 class UnknownCommit(NotACommit, UnknownFormat):

@@ -7,7 +7,6 @@ a limit, and all payloads of a split together have a `Budget` that grows with th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -27,7 +26,7 @@ NEWEST_CODEC = 4
 class BadBatch(Exception):
     """Why bytes are no record batch; `id` is the one of the damage."""
 
-    id: ClassVar[str] = "corrupt-batch"
+    id = "corrupt-batch"
 
 
 class BatchOverBudget(BadBatch):

@@ -25,7 +25,8 @@ PLANNERS = {
 
 def plans(monkeypatch: pytest.MonkeyPatch, planner: str, *asked: str | Path) -> list[Sequence[Hashable]]:
     """The arguments of every call of a planner while a command runs, without the readers."""
-    module, calls = importlib.import_module(planner), []
+    module = importlib.import_module(planner)
+    calls: list[Sequence[Hashable]] = []
     plan = getattr(module, PLANNERS[planner])
 
     def counted(*given: Any, **named: Any) -> Any:

@@ -162,9 +162,15 @@ def test_a_wrong_byte_in_a_footer_never_ends_the_process(tmp_path: Path) -> None
 
 
 def test_a_footer_is_looked_at_once_for_all_splits_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, decoded = written(pa.table({f"decoded once {i}": [i] for i in range(9)})), []
+    data = written(pa.table({f"decoded once {i}": [i] for i in range(9)}))
+    decoded: list[Compact] = []
     leading = Compact.leading
-    monkeypatch.setattr(Compact, "leading", lambda self, fields: decoded.append(1) or leading(self, fields))
+
+    def counted(self: Compact, fields: Any) -> Any:
+        decoded.append(self)
+        return leading(self, fields)
+
+    monkeypatch.setattr(Compact, "leading", counted)
     for _ in range(3):
         require_known_footer(pa.BufferReader(data))
     assert len(decoded) == 1
