@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersSnapshots
@@ -63,12 +62,12 @@ class SnapshotsKind(Kind):
         counted = [run for run in beside.result.runs if run.run in known]
         timed = self._timed(beside, with_counts(works, counted), question)
         if opened is None:
-            return _without_order(timed)
+            return timed
         from cklog.runs.snapshots.beside.sinks import snapshot_line
         from cklog.sink_tables.beside import beside_tables
 
         asked = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
-        return _without_order(beside_tables(timed, asked, opened))
+        return beside_tables(timed, asked, opened)
 
     def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""
@@ -148,12 +147,3 @@ class SnapshotsKind(Kind):
 
         held = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
         return with_tables(found, held.restart, "checkpoint", opened)
-
-
-def _without_order(draft: Draft[RecoveryLine]) -> Draft[RecoveryLine]:
-    """Return a line whose headline does not say what to restore while nobody knows whether that is right."""
-    line, headline = draft.result, str(draft.result.details["headline"])
-    if all(run.action != "undetermined" for run in line.runs) or not headline.startswith("Restore "):
-        return draft
-    details = {**line.details, "headline": f"Evidence is missing. By the snapshots alone: {headline}", "restore": []}
-    return replace(draft, result=replace(line, details=details))

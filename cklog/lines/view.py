@@ -159,7 +159,7 @@ def _checkpoint_word(entry: LineEntry) -> str:
         return entry.state
     if entry.state == "initial":
         return "initial" if entry.checkpoint is None else f"{entry.checkpoint} (initial)"
-    return str(entry.checkpoint)
+    return "unknown" if entry.checkpoint is None else str(entry.checkpoint)
 
 
 def _replay_section(channels: list[ReplayRange]) -> Section:

@@ -162,13 +162,20 @@ def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bo
     return ("findings" if any(f.severity == "warning" for f in findings) else "ok"), 0
 
 
+UNDETERMINED = "Undetermined"
+"""The first word of a sentence that does not say what to do."""
+
 _MOST_BLOCKS = 50
 
 
-def _without_command(run: RunAction) -> RunAction:
-    """Return a run of which nobody knows what to do without a command: what can be proven is no reason to paste one."""
+def _without_command(run: RunAction, before: RunAction) -> RunAction:
+    """Return a run whose action is undetermined without advice to go ahead: neither a command nor a note says so.
+
+    `before` is the run as its kind made it: a note for an undetermined action and no checkpoint names missing evidence.
+    """
     why = "supply what the findings name, and ask again; start nothing"
-    return replace(run, command=None, note=run.note if run.command is None and run.chosen is None and run.note else why)
+    kept = before.note if before.action == "undetermined" and before.chosen is None else None
+    return replace(run, command=None, note=kept or why)
 
 
 def _with_effects(run: RunAction, about: Sequence[Finding]) -> RunAction:
@@ -207,10 +214,12 @@ def with_action(draft: Draft[RecoveryLine]) -> RecoveryLine:
     mended = []
     for run, about in zip(runs, findings_by_run(runs, [f for f in draft.findings if f.effect != "none"]), strict=True):
         one = _with_effects(run, about)
-        mended.append(_without_command(one) if one.action == "undetermined" else one)
+        mended.append(_without_command(one, run) if one.action == "undetermined" else one)
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
-    stopped = ("repair-first", "undetermined")
-    if own and any(a.action != b.action and a.action in stopped for a, b in zip(mended, runs, strict=True)):
+    if own and any(run.action == "undetermined" for run in mended):
+        order = {"restore": []} if "restore" in details else {}
+        details = {**details, **order, "headline": f"{UNDETERMINED}: evidence is missing. By what was read: {own}"}
+    elif own and any(a.action != b.action == "repair-first" for b, a in zip(mended, runs, strict=True)):
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
     actions = [run.action for run in mended]
     left = [action for action in actions if action != "start-over"] if line.action == "restart" else []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklog.model.findings import Finding
-from cklog.model.verdict import Answer, is_bound
+from cklog.model.verdict import UNDETERMINED, Answer, is_bound
 from cklog.model.wording import many, utc
 
 
@@ -51,8 +51,9 @@ class View:
 
 def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
     """Return the first sentence, after a word of warning where something could not be read."""
-    unread = is_bound(findings)
-    return f"Undetermined: not everything could be read. {shown.headline}" if unread else shown.headline
+    if not is_bound(findings) or shown.headline.startswith(UNDETERMINED):
+        return shown.headline
+    return f"{UNDETERMINED}: not everything could be read. {shown.headline}"
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:

@@ -190,10 +190,8 @@ class ConnectorOffsets:
         return RunAction(
             run=finding.subject,
             action="start-over" if cut else "undetermined",
-            note=(
-                "every connector of this worker begins anew: look for a copy of the file, or set offsets by Connect's "
-                "offset API from what its topics have taken"
-            ),
+            note=("every connector of this worker starts over: " if cut else "")
+            + "look for a copy of the file, or set offsets by Connect's offset API from what its topics have taken",
         )
 
 

@@ -143,7 +143,7 @@ class PartitionLog:
             newest=first_few([f"{p.name}={p.log_end}" for p in listed], 3),
             newest_time=last,
             chosen=first_few([f"{p.name}={p.sure_end}" for p in listed], 3),
-            note=_note(cut > 0 or unclear, bool(blocked)),
+            note=None if self.unread else _note(cut > 0 or unclear, bool(blocked)),
             read_again=sum(count.data for _, count in self._ahead),
             read_again_bytes=sum(count.data_bytes for _, count in self._ahead),
             lost=None if self.unread or unclear else cut,

@@ -98,7 +98,7 @@ def _run_action(row: ChainRestore, newest: int | None, undetermined: bool) -> Ru
         action=action_of(undetermined, nothing=row.checkpoint is None, older=row.checkpoint != newest),
         newest=None if newest is None else f"checkpoint {newest}",
         chosen=None if row.checkpoint is None else f"checkpoint {row.checkpoint}",
-        note="cklog chain lists the pieces to read, in order",
+        note=None if undetermined else "cklog chain lists the pieces to read, in order",
         reads_more=True,
     )
 

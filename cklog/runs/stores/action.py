@@ -59,7 +59,7 @@ def run_action(
         newest=f"{many(len(mine), 'store')} of {many(len(tasks), 'task')}",
         chosen=None if nothing else f"{sum(r.start == 'checkpoint' for r in mine)} of {many(len(mine), 'store')}",
         command=_removal(removed),
-        note=_note(bool(removed), kept, sound is None) + _late_note(late),
+        note=None if unsure else _note(bool(removed), kept, sound is None) + _late_note(late),
         read_again=sum(r.records or 0 for r in mine),
         read_again_bytes=sum(r.bytes or 0 for r in mine),
         reads_more=any(r.records is None for r in mine),

@@ -27,7 +27,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import Draft
+from cklog.model.verdict import NOT_JUDGED, Draft
 from cklog.model.wording import many
 from cklog.runs.stores.action import is_unsure, run_action
 from cklog.runs.stores.compaction import compacted_range, compaction_findings
@@ -173,8 +173,10 @@ class StoreRestores:
         findings = [*self._layout.findings, *unread_stores(self._layout.tasks)]
         restores: list[tuple[StoreTask, StoreRestore, StoreOffset | None]] = []
         damaged = {f.subject.rpartition("/")[0] for f in findings}
+        unjudged = {f.subject.rpartition("/")[0] for f in findings if f.id in NOT_JUDGED}
         for task in self._layout.tasks:
-            found, told = of_task(task, task.path.removeprefix(".") in damaged)
+            path = task.path.removeprefix(".")
+            found, told = of_task(task, path in damaged, path in unjudged)
             restores += [(task, restore, entry) for restore, entry in found]
             findings += told
         if self._logs is None:
@@ -339,21 +341,23 @@ def _tasks_sentence(tasks: Iterable[StoreTask]) -> str:
 
 
 def _headline(restores: list[StoreRestore], logged: bool) -> str:
-    whole, unread = (sum(r.start == start for r in restores) for start in ("beginning", "unknown"))
-    kept = len(restores) - whole - unread
+    judged = [r for r in restores if not logged or r.records is not None]  # else its changelog was not found
+    whole, kept = (sum(r.start == start for r in judged) for start in ("beginning", "checkpoint"))
+    unknown = len(restores) - whole - kept
     lead = f"{kept} of {many(len(restores), 'store')} {_go(kept)} on from {_its(kept)} checkpoint"
     rest = f", {whole} from the beginning of {_its(whole)} changelog" if whole else ""
-    rest += f", of {unread} nothing is known" if unread else ""
-    wiped = _wiped(restores)
+    rest += f", for {unknown} the offset is not known" if unknown else ""
+    wiped = _wiped(judged)
     if wiped:
         rest += f"; with exactly-once {wiped} of these {_is(wiped)} wiped and restored from the beginning"
-    late = sum(begins_late(r) for r in restores)
+    late = sum(begins_late(r) for r in judged)
     if late:
         rest += f" (of {late} the changelog begins late: what was written only before is lost)"
     if not logged:
         return f"{lead}{rest}. How much that is, the changelogs would say: --kafka FOLDER."
-    counted = [r for r in restores if r.records is not None]
-    records, size = sum(r.records or 0 for r in counted), sum(r.bytes or 0 for r in counted)
+    if not whole + kept:
+        return f"{lead}{rest}."
+    records, size = sum(r.records or 0 for r in judged), sum(r.bytes or 0 for r in judged)
     applied = f"{many(records, 'record')} {_is(records)} applied again"
     return f"{lead}{rest}: {applied}, in {many(size, 'byte')} of batches."
 

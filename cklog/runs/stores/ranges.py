@@ -13,12 +13,17 @@ from cklog.model.wording import first_few, many
 _CHANGELOG = "-changelog"
 
 
-def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, StoreOffset | None]], list[Finding]]:
+def of_task(
+    task: StoreTask, damaged: bool, unjudged: bool
+) -> tuple[list[tuple[StoreRestore, StoreOffset | None]], list[Finding]]:
     """Say what the stores of a task read again, by the task's own files and what stores keep inside.
 
     A file of the task is taken over by the stores when the task starts, so that its entries count where both speak.
+    `unjudged`: such a file was not read, or not understood, so that nothing is known of any store of the task.
     """
     sizes = dict(task.stores)
+    if unjudged:
+        return [(_unknown(task, store, size), None) for store, size in task.stores], []
     unread = {inside.store for inside in task.inside if inside.unread}
     told = [inside for inside in task.inside if not inside.unread and task.system == "kafka-streams"]
     unclean = {inside.store: inside.unclean for inside in told}
