@@ -218,7 +218,8 @@ def with_action(draft: Draft[RecoveryLine]) -> RecoveryLine:
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
     if own and any(run.action == "undetermined" for run in mended):
         order = {"restore": []} if "restore" in details else {}
-        details = {**details, **order, "headline": f"{UNDETERMINED}: evidence is missing. By what was read: {own}"}
+        lead = "" if own.startswith((UNDETERMINED, "Indeterminate")) else f"{UNDETERMINED}: evidence is missing. "
+        details = {**details, **order, "headline": f"{lead}By what was read: {own}" if lead else own}
     elif own and any(a.action != b.action == "repair-first" for b, a in zip(mended, runs, strict=True)):
         details = {**details, "headline": f"Not yet: errors are in the way. Then: {own}"}
     actions = [run.action for run in mended]

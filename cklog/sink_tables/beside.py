@@ -10,7 +10,7 @@ from cklog.model.actions import Action, RunAction
 from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding, effect_of_error
 from cklog.model.lines import RecoveryLine
-from cklog.model.verdict import Draft
+from cklog.model.verdict import UNDETERMINED, Draft
 from cklog.sink_tables.findings import WHY, fit_findings
 from cklog.sink_tables.fitting import NamedTable, all_agree, fits, line_that_fits, rollbacks_for
 from cklog.sink_tables.judge import held_by, writers_of
@@ -114,7 +114,7 @@ def sinks_answered(held: Sequence[SinkFit]) -> set[str]:
 
 def _headline(told: SinkLine) -> str:
     if told.agrees is None:
-        return f"Whether the tables agree with {told.by_state} is not known."
+        return f"{UNDETERMINED}: whether the tables agree with {told.by_state} is not known."
     if told.fits is not None:
         return f"The tables contradict {told.by_state}; the newest line that they agree with is {told.fits}."
     first = ", ".join(f"{one.sink} to {one.to.commit}" for one in told.rollbacks)

@@ -10,6 +10,7 @@ from cklog.errors import CorruptInput, UnknownInput, Unreadable, UsageError
 from cklog.inputs.sink_tables import SinkTable
 from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.verdict import UNKNOWN_VERSION
 from cklog.sink_tables.fitting import NamedTable
 from cklog.stores.places import numbered
 
@@ -84,7 +85,7 @@ def named_uri(text: str) -> NamedUri:
 def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
     """Read the tables of `--sink`, through the store of a number where they lie in one.
 
-    One that is there and cannot be read is told as a finding: what it has taken is then not known.
+    One that is there and cannot be read, or not understood, is a finding: what it has taken is then not known.
 
     Raises
     ------
@@ -100,7 +101,12 @@ def open_tables(asked: Sequence[str], store: str = "") -> OpenedTables:
     tables, unread, findings = [], [], []
     for one in named:
         try:
-            tables.append(NamedTable(one.name, read(_through(one.uri, store), branch=one.branch), (one.name,)))
+            table = read(_through(one.uri, store), branch=one.branch)
+            if unknown := [f for f in table.findings if f.id == UNKNOWN_VERSION and f.severity == "error"]:
+                unread.append(one)  # what else its files say may be out of date, so that nothing is judged by it
+                findings += unknown
+            else:
+                tables.append(NamedTable(one.name, table, (one.name,)))
         except (CorruptInput, Unreadable) as error:
             unread.append(one)
             what = f"{one.name}: {error.message}; what this table has taken is not known"

@@ -17,7 +17,7 @@ ResultFate = Literal["doubled", "may-be-doubled", "once", "visible", "skipped", 
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
 written again, and readers see one copy; visible: readers have one copy already, and nothing is written again; skipped:
 the sink has them and drops them when they come again; missing: readers lose them, or never get them; unknown: they are
-in a transaction without an end, which may be committed or aborted."""
+in a transaction without an end, which may be committed or aborted, or go to a table that was not read."""
 
 
 PENDING = "pending"

@@ -34,20 +34,25 @@ def with_tables(found: Draft[SinkImpact], restart: Restart, unit: str, opened: O
     """
     held = fits(opened.tables, restart)
     told = sinks_answered(held)
-    others = [row for row in found.result.guarantees if row.sink not in told]
+    others = [row for row in found.result.guarantees if row.sink not in told | {one.name for one in opened.unread}]
     pieces = [
         piece
         for one in found.result.guarantees
         for piece in one.evidence
         if piece.piece != "output" and not (one.sink in told and piece.because in _ANSWERED)
     ]
+    outputs = [*((fit.name, fit.agrees) for fit in held), *((one.name, None) for one in opened.unread)]
     result = replace(
         found.result,
         intervals=(
             *(row for row in found.result.intervals if row.sink not in told),
             *(row for fit in held for row in _intervals(fit, unit)),
+            *(_unread(one.name, unit) for one in opened.unread),
         ),
-        guarantees=(*others, *(guarantee_of(fit.name, "", [*_one_of_each(pieces), _output(fit)]) for fit in held)),
+        guarantees=(
+            *others,
+            *(guarantee_of(name, "", [*_one_of_each(pieces), _output(name, agrees)]) for name, agrees in outputs),
+        ),
         transactions=tuple(row for row in found.result.transactions if row.sink not in told),
     )
     return replace(found, result=result)
@@ -64,9 +69,14 @@ def _one_of_each(pieces: Sequence[GuaranteeEvidence]) -> Iterable[GuaranteeEvide
             yield min(mine, key=lambda piece: order[piece.holds])
 
 
-def _output(fit: SinkFit) -> GuaranteeEvidence:
-    why = {True: "table-agrees", False: "table-contradicts", None: "table-unknown"}[fit.agrees]
-    return GuaranteeEvidence("output", fit.agrees, why, (fit.name,))
+def _output(name: str, agrees: bool | None) -> GuaranteeEvidence:
+    why = {True: "table-agrees", False: "table-contradicts", None: "table-unknown"}[agrees]
+    return GuaranteeEvidence("output", agrees, why, (name,))
+
+
+def _unread(name: str, unit: str) -> OutputInterval:
+    """Return all results of a table of which nothing is known, because it was not read or not understood."""
+    return OutputInterval(name, "", "unknown", unit, 0, None, None, None, "table-unread")
 
 
 def _intervals(fit: SinkFit, unit: str) -> Iterable[OutputInterval]:

@@ -123,7 +123,9 @@ class SnapshotLine:
         mendable = judged is None and (bool(lacking) or any(j.repairable for j in group.snapshots))
         older = judged is not newest and not question.at
         refused = judged is None and group.job in plan.asked
-        note = "look for files called _metadata" if has_lost_metadata(group) else "no snapshot can be restored"
+        note = None if unsure else "no snapshot can be restored"
+        if has_lost_metadata(group):
+            note = "look for files called _metadata"
         if lacking:
             note = f"put these files of sinks back first: {first_few(lacking, 3)}"
         if refused:

@@ -118,6 +118,23 @@ def test_a_table_of_the_next_version_is_not_known(row: str, tmp_path: Path) -> N
     require_unknown(table.place, *table.question)
 
 
+@pytest.mark.parametrize("row", NUMBERS)
+def test_nothing_is_judged_by_what_else_a_table_of_a_later_version_holds(row: str, tmp_path: Path) -> None:
+    kind, _, changed = NUMBERS[row]
+    table = Table(kind, tmp_path)
+    table.change(changed(99))
+    code, line = answer(*table.question)
+    assert (code, line["verdict"], line["result"]["action"]) == (5, "indeterminate", "undetermined")
+    assert line["result"]["details"]["sinks"] == []
+    assert {f["effect"] for f in line["findings"] if f["severity"] == "error"} == {"unknown"}
+    assert {f["id"] for f in line["findings"] if str(table.path) in f["message"]} == {"unknown-version"}
+    code, impact = answer(*table.impact)
+    assert (code, impact["result"]["action"]) == (5, "undetermined")
+    rows = [row for row in impact["result"]["intervals"] if row["why"].startswith("table-")]
+    assert [(row["sink"], row["fate"], row["to"]) for row in rows] == [("orders", "unknown", None)]
+    assert {row["guarantee"] for row in impact["result"]["guarantees"] if row["sink"] == "orders"} == {"none"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", NUMBERS)
 def test_no_later_version_of_a_table_is_known(row: str, tmp_path: Path) -> None:
