@@ -62,7 +62,7 @@ class BatchesKind(Kind):
             return timed
         from cklog.runs.batches.sinks import batch_line
         from cklog.runs.batches.source_tables import tables_read
-        from cklog.sink_tables.beside import beside_tables
+        from cklog.sink_tables.beside import beside_tables, with_line_that_fits
 
         plan, opened = self._log.plan(question), self._sink_tables(question)
         read = tables_read(plan, opened.tables)
@@ -71,7 +71,11 @@ class BatchesKind(Kind):
         if not (opened.tables or opened.unread):
             return timed
         asked = batch_line(plan, lambda batch: self._plan_at(batch, question), bool(question.at))
-        return self._with_skipped(beside_tables(timed, asked, opened), plan, opened, question)
+        beside_sinks = with_line_that_fits(
+            beside_tables(timed, asked, opened),
+            lambda subtask, number: self._line(command, replace(question, at=((subtask, number),)), kafka),
+        )
+        return self._with_skipped(beside_sinks, plan, opened, question)
 
     def _with_skipped(self, found: Draft[R], plan: BatchPlan, opened: OpenedTables, question: Question) -> Draft[R]:
         """Add what becomes of a batch in flight that a table has already."""

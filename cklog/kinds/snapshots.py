@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersSnapshots
@@ -64,10 +65,13 @@ class SnapshotsKind(Kind):
         if opened is None:
             return timed
         from cklog.runs.snapshots.beside.sinks import snapshot_line
-        from cklog.sink_tables.beside import beside_tables
+        from cklog.sink_tables.beside import beside_tables, with_line_that_fits
 
         asked = snapshot_line(parser, plan, opened.tables, bool(question.at), question.check_files)
-        return beside_tables(timed, asked, opened)
+        return with_line_that_fits(
+            beside_tables(timed, asked, opened),
+            lambda subtask, number: self._line(command, replace(question, at=((subtask, number),)), kafka),
+        )
 
     def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""

@@ -99,6 +99,29 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
     )
 
 
+def with_line_that_fits(
+    found: Draft[RecoveryLine], again: Callable[[str, int], Draft[RecoveryLine]]
+) -> Draft[RecoveryLine]:
+    """Return the answer with the entries and positions of the line that the tables agree with, if that is an older one.
+
+    `again` : asks about the run once more, with a subtask at a checkpoint
+    """
+    told = found.result.details["sink_line"]
+    if told.at is None:
+        return found
+    subtask, _, number = told.at.rpartition("=")
+    older = again(subtask, int(number)).result
+    line = replace(
+        found.result,
+        line=older.line,
+        channels=older.channels,
+        sources=older.sources,
+        rolled_back=older.rolled_back,
+        recovery_time=older.recovery_time,
+    )
+    return replace(found, result=line)
+
+
 def _without_told(findings: Iterable[Finding], held: Sequence[SinkFit]) -> list[Finding]:
     """Leave out what the tables answer: whether files that are gone, or that nobody saw, were committed."""
     told = sinks_answered(held)

@@ -64,7 +64,7 @@ WHY: Mapping[str, str] = {
     "table-skipped-wrongly": "its sink drops the number, and the table does not have these rows",
     "table-missing": "before the line, and not in the table: nobody writes it again",
     "table-fails": "the restore commits it, and its files are gone: the restore fails",
-    "table-unread": "the table was not read, or is of an unknown version: it may take these results, drop them or lack them",
+    "table-unread": "the table was not read, or not understood: it may take, drop or lack these results",
     "offsets-used-again": "committed beyond the restarted log's end: new records get these offsets",
 }
 """Why an interval's results are doubled or missing, by the word of `OutputInterval.why`."""

@@ -137,17 +137,20 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
             message = f"{row['name']} has no offset in {snapshot}: {means}"
             found.append(Finding(id, severity, row["name"], message, place, effect))
     found += _assignments(snapshot, table, readers, place)
+    unread_sources = {operator for operator, _ in _unread_sources(table)}
     for row in rows_of(table, "unread"):
         if row["kind"] == LATER_VERSION:  # see `later_state_findings`
             continue
-        more = _UNREAD_SOURCE if row["name"] == SPLITS else ""
+        of_source = row["name"] == SPLITS and row["operator"] in unread_sources
+        more = _UNREAD_SOURCE if of_source else ""
         found.append(
             Finding(
                 id="unread-state",
-                severity="warning",
+                severity="error" if of_source else "warning",
                 subject=snapshot,
                 message=f"{snapshot}: not read: {row['detail']} ({row['kind']}){more}",
                 where=place,
+                effect="unknown" if of_source else "none",
             )
         )
     return found
