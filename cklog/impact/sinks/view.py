@@ -71,7 +71,7 @@ WHY: Mapping[str, str] = {
 
 PIECES: Mapping[str, str] = {
     "input-kept": "all that is read again is still there",
-    "input-unknown": "whether what is read again of {names} is there (--kafka FOLDER tells of topics, --map of files)",
+    "input-unknown": "whether what is read again of {names} is there",
     "input-gone": "what is read again of {names}: it is no longer there",
     "input-files-missing": "input files of the batches that a restart runs: {names}",
     "no-source-offsets": "where the sources go on: no offset of theirs is known",
