@@ -212,7 +212,8 @@ def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: Set[st
         channel = graph.ends.get(name)
         if channel is None or channel.receiver.operator not in graph.sinks or channel.receiver in graph.current:
             continue
-        start = min(part.replay_from for part in parts)
+        unlogged = [part.replay_to for part in parts if part.retained is not True and not part.messages]
+        start = max([min(part.replay_from for part in parts), *unlogged])  # nothing brings back what no log holds
         sent = max(max(part.replay_to, part.resent_to or 0) for part in parts)
         known = max(reached.received.get(name, 0), start)
         most = max(sent, known) if name in logged else None

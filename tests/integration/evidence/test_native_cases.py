@@ -94,3 +94,9 @@ def test_a_page_that_is_shorter_than_its_header_says_has_no_rows(case: str) -> N
     [(severity, message)] = said(found, "corrupt-file")
     assert (severity, message.partition(":")[0]) == ("error", "channels/big.parquet")
     assert "decompress to expected size, expected: 160000, but got:80000" in message
+
+
+def test_messages_in_flight_without_a_log_are_missing_or_come_twice_but_not_both() -> None:
+    _, found = answer("impact", "users/native-checkpoint0")
+    rows = [(row["fate"], row["from"], row["to"]) for row in found["result"]["intervals"]]
+    assert sorted(rows) == [("doubled", 321, 340), ("may-be-missing", 258, 321)]
