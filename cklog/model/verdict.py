@@ -217,7 +217,7 @@ def with_action(draft: Draft[RecoveryLine]) -> RecoveryLine:
         mended.append(_without_command(one, run) if one.action == "undetermined" else one)
     details, own = line.details, line.details.get("headline")  # of kinds of run that say themselves what comes
     if own and any(run.action == "undetermined" for run in mended):
-        order = {"restore": []} if "restore" in details else {}
+        order: dict[str, Any] = {"restore": []} if "restore" in details else {}
         lead = "" if own.startswith((UNDETERMINED, "Indeterminate")) else f"{UNDETERMINED}: evidence is missing. "
         details = {**details, **order, "headline": f"{lead}By what was read: {own}" if lead else own}
     elif own and any(a.action != b.action == "repair-first" for b, a in zip(mended, runs, strict=True)):
