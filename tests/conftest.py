@@ -33,6 +33,17 @@ settings.register_profile("change", settings.get_profile("all"), max_examples=25
 settings.load_profile("change")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow three of four cases of each test that is marked `quarter`; not the same ones in every test."""
+    marked = [(item.nodeid.partition("[")[0], item) for item in items if item.get_closest_marker("quarter")]
+    count, seen = Counter(test for test, _ in marked), Counter[str]()
+    for test, item in marked:
+        if seen[test] % 4 != len(test) % min(4, count[test]):
+            item.add_marker("slow")
+        seen[test] += 1
+
+
 def sample_script(name: str) -> ModuleType:
     """Import the script `sample_logs/NAME.py`, which is in no package."""
     spec = importlib.util.spec_from_file_location(name, SAMPLES / f"{name}.py")

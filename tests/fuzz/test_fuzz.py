@@ -22,7 +22,7 @@ from tests.fuzz.tree import Tree
 from tests.program import Ended
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
-CHUNK = 500
+CHUNK = 200
 VERDICTS = {0: "ok", 3: "findings", 4: "unrecoverable", 5: "indeterminate"}
 
 

@@ -9,7 +9,6 @@ import pytest
 from cklog.engine.scan import Engine
 from cklog.run import Run
 from tests.conftest import REPOSITORY
-from tests.examples import quarter
 from tests.golden.cases import CASES, EXITS
 from tests.program import cklog
 
@@ -34,8 +33,9 @@ def test_the_local_engine_prints_the_golden_bytes(
     check(name, refresh=request.config.getoption("--refresh-golden"))
 
 
+@pytest.mark.quarter
 @pytest.mark.spark
-@pytest.mark.parametrize("name", quarter(sorted(CASES)))
+@pytest.mark.parametrize("name", CASES)
 def test_the_spark_engine_prints_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch, spark: Engine) -> None:
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)

@@ -51,6 +51,7 @@ def test_the_schemas_say_what_the_types_say(command: str, request: pytest.Fixtur
     jsonschema.Draft202012Validator.check_schema(stored(command))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", CASES)
 def test_every_golden_answer_keeps_to_its_schema(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(REPOSITORY)

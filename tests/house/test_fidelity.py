@@ -100,6 +100,7 @@ SAYS = (
 """What a row says, and where the command's output has it."""
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("command", "said", "shown"), SAYS, ids=[said for _, said, _ in SAYS])
 def test_what_a_row_says_is_what_its_command_prints(
     command: str, said: str, shown: str, monkeypatch: pytest.MonkeyPatch
@@ -177,6 +178,7 @@ SLOW_FIGURES_SAY = (
 """The same, of parts that take minutes."""
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("script", "part", "said", "shown"),
     [*FIGURES_SAY, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_FIGURES_SAY)],

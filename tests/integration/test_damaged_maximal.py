@@ -55,6 +55,7 @@ def injuries(data: bytes, rng: random.Random, count: int) -> Iterator[bytes]:
         yield data[: at // 2] + bytes(len(data) - at // 2)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", CASES)
 def test_what_cannot_be_read_may_be_newer(name: str, tmp_path: Path) -> None:
     case, copy, line = CASES[name], tmp_path / "copy", tmp_path / "line.json"

@@ -84,6 +84,7 @@ def found(folder: Folder, tmp_path: Path, seed: int, count: int) -> list[tuple[o
     return list(violations(folder, tmp_path / "copy", seed, count))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", ["flink-orders", "q3-coordinated", "uncoordinated-join", "patent-store"])
 def test_damage_of_samples_lets_nothing_more_go(name: str, tmp_path: Path) -> None:
     assert not found(SAMPLED[name], tmp_path, 1, 20)

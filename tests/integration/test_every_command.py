@@ -44,6 +44,7 @@ def folders_below(path: Path) -> list[Path]:
     return [path, *sorted(entry for entry in path.rglob("*") if entry.is_dir() and not entry.is_symlink())]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_command_on_a_sample(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.examples import quarter
 from tests.program import Ended, cklog
 
 COMMANDS = ("recovery-line", "replay", "inspect")
-FIRST_ALONE = quarter(COMMANDS)
 ENVELOPE = {"schema", "tool", "inputs", "verdict", "findings", "result"}
 VERDICTS = {0: {"ok", "findings"}, 3: {"findings"}, 4: {"unrecoverable"}, 5: {"indeterminate"}}
 NOISE = ("Traceback", "Warning", "a bug", "Error:", 'File "')
@@ -85,7 +83,8 @@ def test_every_partition_of_the_image_alone(command: str, image: Path) -> None:
             assert (row["batches"], row["data"]) == (together[folder.name]["batches"], together[folder.name]["data"])
 
 
-@pytest.mark.parametrize("command", FIRST_ALONE)
+@pytest.mark.quarter
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_folder_of_segments(command: str, shared_data: Path) -> None:
     folder = shared_data / "kafka" / "segments"
     answered(command, folder)
@@ -96,7 +95,8 @@ def test_every_folder_of_segments(command: str, shared_data: Path) -> None:
 # --- Spark and Flink
 
 
-@pytest.mark.parametrize("command", FIRST_ALONE)
+@pytest.mark.quarter
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_spark_checkpoint(command: str, shared_data: Path) -> None:
     folders = sorted({entry.parent for entry in (shared_data / "spark-checkpoints").rglob("offsets") if entry.is_dir()})
     assert folders
@@ -106,7 +106,8 @@ def test_every_spark_checkpoint(command: str, shared_data: Path) -> None:
             refused_or_answered(command, folder.parent)
 
 
-@pytest.mark.parametrize("command", FIRST_ALONE)
+@pytest.mark.quarter
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_flink_job_and_snapshot(command: str, shared_data: Path) -> None:
     for root in ("flink-checkpoints", "flink-metadata"):
         snapshots = sorted({entry.parent for entry in (shared_data / root).rglob("_metadata")})
@@ -116,7 +117,8 @@ def test_every_flink_job_and_snapshot(command: str, shared_data: Path) -> None:
             answered(command, folder, placeless=False)  # `flink run -s` wants the whole path
 
 
-@pytest.mark.parametrize("command", FIRST_ALONE)
+@pytest.mark.quarter
+@pytest.mark.parametrize("command", COMMANDS)
 def test_any_other_folder_is_answered_or_refused_in_one_line(command: str, shared_data: Path) -> None:
     """Folders that hold no run, or one of several below: what a slip of the hand names."""
     roots = [shared_data, shared_data / "kafka", shared_data / "kafka" / "dump-log", shared_data / "spark-checkpoints"]

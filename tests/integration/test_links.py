@@ -55,6 +55,7 @@ def link_each_folder(home: Path, outside: Path) -> None:
         path.symlink_to(outside / str(number))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("link", [link_each_file, link_each_folder])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_with_links_followed_nothing_is_answered_otherwise(
@@ -196,6 +197,7 @@ ASKED_OF_QUEUES = (
 )
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", QUEUES)
 def test_a_queue_behind_a_link_is_followed_or_refused_by_every_command(case: str, tmp_path: Path) -> None:
     """What leads out of PATH is read with --follow-links; the rest nobody reads, and no answer is without it."""

@@ -19,7 +19,6 @@ from cklog.parsers.tables.records import NotARecord, members_of, strict_json
 from cklog.render.formats import plain
 from cklog.run import open_run
 from tests.builders.kafka import Row, batch
-from tests.examples import quarter
 from tests.oracles.operators import Record
 from tests.oracles.recovery import SCENARIOS
 from tests.program import cklog
@@ -85,7 +84,8 @@ def intact(data: bytes) -> list[Record]:
     return found
 
 
-@pytest.mark.parametrize("name", quarter(["count", "sliding-time", "join"]))
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", ["count", "sliding-time", "join"])
 def test_json_lines(name: str, tmp_path: Path) -> None:
     injure_lines(name, tmp_path, every=False)
 
@@ -113,7 +113,8 @@ def injure_lines(name: str, tmp_path: Path, every: bool) -> None:
             raise AssertionError(f"{what}: {error}") from None
 
 
-@pytest.mark.parametrize("codec", quarter(["none", "zstd"]))
+@pytest.mark.quarter
+@pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_kafka(codec: str, tmp_path: Path) -> None:
     _, log = small_run("count")
     values = [json.dumps(record).encode() for record in log]

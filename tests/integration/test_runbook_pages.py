@@ -107,6 +107,7 @@ def test_there_is_a_page_for_each_kind_and_it_is_one_page() -> None:
         assert all(line.startswith("|") or len(line) <= 120 for line in lines), page
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("state", [pytest.param("sound", marks=pytest.mark.slow), "damaged"])
 @pytest.mark.parametrize("page", SOUND)
 def test_a_page_goes_through_on_a_sound_and_on_a_damaged_copy(page: str, state: str, tmp_path: Path) -> None:
@@ -137,6 +138,7 @@ def test_a_page_goes_through_on_a_sound_and_on_a_damaged_copy(page: str, state: 
         assert [words[0] for words in ran.named("job", "load")] == ["filter1/0", "agg1/0"]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("page", ["flink", "spark", "kafka-streams"])
 def test_what_a_page_did_is_undone_by_its_last_block(page: str, tmp_path: Path) -> None:
     sample, damage, _ = DAMAGED[page]
@@ -179,6 +181,7 @@ def test_a_page_starts_nothing_where_nobody_should(
     assert ran.named("flink") == []
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("page", SOUND)
 def test_a_page_stops_where_the_folder_is_no_run(page: str, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()

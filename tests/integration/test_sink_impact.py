@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.examples import quarter
 from tests.program import cklog
 
 
@@ -103,7 +102,8 @@ def test_a_batch_whose_plan_is_gone_may_come_twice_to_every_sink(tmp_path: Path)
 STRENGTH = ("none", "at-most-once", "at-least-once", "exactly-once")
 
 
-@pytest.mark.parametrize("damage", quarter(["deleted", "emptied", "halved"]))
+@pytest.mark.quarter
+@pytest.mark.parametrize("damage", ["deleted", "emptied", "halved"])
 @pytest.mark.parametrize("name", ["spark-wordcount", "flink-orders", "uncoordinated-join"])
 def test_damage_promises_nothing_more(tmp_path: Path, name: str, damage: str) -> None:
     """Every file in turn: no bug, and with exit 0 no stronger guarantee than the intact run has."""

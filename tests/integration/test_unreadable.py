@@ -46,6 +46,7 @@ def one_of_each_kind(home: Path) -> list[Path]:
     return list({(path.parent, path.suffix): path for path in files}.values())
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_file_that_may_not_be_read_is_not_damaged(name: str, folder: Path) -> None:
     """Without it there is the same answer, or a bound that says so, or none: exit 5 then, and the user's name."""

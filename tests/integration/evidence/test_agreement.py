@@ -11,7 +11,6 @@ import pytest
 
 from tests.builders.native import write
 from tests.conftest import SAMPLES
-from tests.examples import quarter
 from tests.fuzz.oracle import Told
 from tests.integration.evidence.cases import CASES, answer, kept
 from tests.oracles.answers.agreement import COMMANDS, disagreements
@@ -33,8 +32,9 @@ def test_commands_agree_about_a_sample(folder: Path) -> None:
     agrees(folder)
 
 
+@pytest.mark.quarter
 @kept
-@pytest.mark.parametrize("folder", quarter(CASE_FOLDERS), ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", CASE_FOLDERS, ids=lambda path: path.name)
 def test_commands_agree_about_a_case(folder: Path) -> None:
     agrees(folder)
 

@@ -80,6 +80,7 @@ def test_a_line_beside_its_tables_tells_one_story(run: str, table: str) -> None:
         assert found["result"]["details"].get("restore", []) == []
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("start", range(0, len(FOLDERS), 25))
 def test_what_a_finding_says_of_the_restart_is_what_the_action_says(start: int) -> None:
     answered = 0

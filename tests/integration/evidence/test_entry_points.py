@@ -47,6 +47,7 @@ def test_the_checkpoint_directory_of_a_sample_is_answered_as_its_parent(name: st
     agrees(SAMPLES / name, checkpoint_in(SAMPLES / name))
 
 
+@pytest.mark.quarter
 @kept
 @pytest.mark.parametrize("name", SPARK_CASES)
 def test_the_checkpoint_directory_of_a_case_is_answered_as_its_parent(name: str) -> None:

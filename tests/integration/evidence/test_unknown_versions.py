@@ -56,6 +56,7 @@ def _answer(command: str, folder: Path, *options: str) -> tuple[int, Any]:
     return ended.code, json.loads(ended.out)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("sample", QUERIES)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_answer_rests_on_a_file_of_another_version(sample: str, command: str, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def told(folder: Path) -> Told:
 _HELD = ("recovery-line", "z-cycles", "audit-cic", "failed-at", "metrics", "graph")
 
 
+@pytest.mark.quarter
 def test_damage_makes_nothing_newer_and_does_not_go_unsaid(history: Path, tmp_path: Path) -> None:
     injure(history, tmp_path, random.Random(5), rounds=1, ways=3)
 

@@ -40,6 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", RUNS)
 def test_a_failure_at_a_time_is_the_line_of_what_was_there_by_then(name: str, runs: dict[str, Path]) -> None:
     """One pass over the whole history says of every moment what a history cut there says."""

@@ -111,6 +111,7 @@ def change_each(
     return refused
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", EACH_FORMAT)
 def test_what_is_read_is_what_was_listed(name: str, tmp_path: Path) -> None:
     """Links alone, but for a folder or pipe now and then: they differ in nothing after the file was opened."""

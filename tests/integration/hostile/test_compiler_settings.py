@@ -42,6 +42,7 @@ def printed_by(program: str, cache: Path, directory: Path | None = None, environ
     return ended.stdout
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "setting", ["NUMBA_DISABLE_JIT=1", "NUMBA_NUM_THREADS=0", "NUMBA_NUM_THREADS=many", "NUMBA_CACHE_DIR=here"]
 )

@@ -145,6 +145,7 @@ def hold(kind: Kind, whole: Answer, found: Answer, what: tuple[int, str]) -> Non
     assert not unexplained or told(found) - told(whole), (what, unexplained)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", KINDS)
 def test_damage_ends_as_documented_and_makes_nothing_newer(name: str, tmp_path: Path) -> None:
     injure(name, range(60), tmp_path)
@@ -243,6 +244,7 @@ def shown(folder: Path, *more: str) -> Iterator[tuple[str, str, str]]:
             yield command, form, ended.out
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", NAMES, ids=[repr(name[:9]) for name in NAMES])
 def test_hostile_names_of_topics_and_groups(name: str, tmp_path: Path) -> None:
     log, commits = TopicLog(), TopicLog()

@@ -193,6 +193,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return chance.choice(made)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_folders_are_answered(tmp_path: Path, seed: int) -> None:
     """Bytes changed, cut off, doubled and zeroed anywhere in a broker's folder: an answer, and never a newer line."""

@@ -137,6 +137,7 @@ def test_a_build_without_a_symbolic_link_is_refused(tmp_path: Path, link: str, m
     assert "core.symlinks=true" in text
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "words",
     [[*BUILD, "--sdist"], [*PIP, "."], [*PIP, "--editable", "."]],

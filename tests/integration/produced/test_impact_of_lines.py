@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.examples import quarter
 from tests.integration.evidence.cases import CASES as FOLDERS
 from tests.integration.evidence.cases import kept
 from tests.integration.produced.cases import all_cases
@@ -62,8 +61,9 @@ def test_the_impact_has_what_the_line_of_a_sample_has(path: Path) -> None:
     agrees([path])
 
 
+@pytest.mark.quarter
 @kept
-@pytest.mark.parametrize("path", quarter(CASE_FOLDERS, 1), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", CASE_FOLDERS, ids=lambda path: path.name)
 def test_the_impact_has_what_the_line_of_a_case_has(path: Path) -> None:
     agrees([path])
 

@@ -72,6 +72,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Typed]:
     typed.close()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("line", "whole"),
     [

@@ -22,6 +22,7 @@ def flips(data: bytes) -> list[bytes]:
     return [data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in places for bit in (1, 0x80)]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("path", READ_PATHS)
 def test_no_damage_to_a_file_is_silent_or_makes_the_line_newer(path: str) -> None:
     """But for a checksum file that still proves its file: longer chunks with the same one sum."""
@@ -32,6 +33,7 @@ def test_no_damage_to_a_file_is_silent_or_makes_the_line_newer(path: str) -> Non
         assert plan.findings or (path.endswith(".crc") and shape(plan) == shape(whole.plan())), data
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("path", [path for path in READ_PATHS if not path.endswith(".crc")])
 def test_without_checksums_a_cut_is_still_found(path: str) -> None:
     """A changed digit is not, and a sink's batch may list no file: "v1" alone is whole."""
@@ -71,6 +73,7 @@ def test_a_compact_file_stands_for_all_before_it(checksums: bool) -> None:
         assert [finding.severity for finding in root.plan().findings] == ["error"]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("path", [path for path in READ_PATHS if path.startswith(("ck/offsets/", "ck/commits/"))])
 def test_damage_never_makes_an_earlier_line_newer(path: str) -> None:
     whole = sample()

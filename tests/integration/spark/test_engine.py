@@ -32,6 +32,7 @@ def test_spark_says_nothing_unless_asked() -> None:
     assert "WARN" in run("--engine", "spark", "-v").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_spark_connect_gives_the_same_bytes() -> None:

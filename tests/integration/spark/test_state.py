@@ -89,6 +89,7 @@ def test_every_store_of_a_killed_query_loads_the_last_batch(name: str) -> None:
     assert said(plan) == []
 
 
+@pytest.mark.quarter
 @needs_real
 @pytest.mark.parametrize("name", [*FOLDERS, *OURS])
 def test_with_any_state_file_damaged_the_line_is_by_definition(name: str) -> None:
@@ -217,6 +218,7 @@ def test_an_unknown_provider_is_indeterminate(tmp_path: Path) -> None:
     assert "OtherProvider" in ended.out
 
 
+@pytest.mark.quarter
 @needs_real
 @pytest.mark.parametrize("name", [*FOLDERS, *OURS])
 def test_random_damage_anywhere_in_the_state_ends_in_an_answer(name: str) -> None:

@@ -39,6 +39,7 @@ def without_mv(text: str) -> str:
     return re.sub('put it back first, with test .* mv -- [^"\n]*', "put its files back at the stored path first", text)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("sample", ASKED)
 @pytest.mark.parametrize("form", [pytest.param("table", marks=pytest.mark.slow), "json"])
 def test_an_answer_is_the_same_over_s3(store: ObjectStore, sample: str, form: str) -> None:
@@ -96,6 +97,7 @@ def test_a_program_reads_two_stores_at_once(store: ObjectStore) -> None:
         assert run.recovery_line().to_json() == library.open(SAMPLES / "domino-cycle").recovery_line().to_json()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "command",
     [
@@ -131,6 +133,7 @@ def test_a_command_that_is_printed_reaches_the_store_again(store: ObjectStore) -
     assert f"--store=endpoint={store.endpoint} --store=region=us-east-1" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_executors_read_with_the_same_options(store: ObjectStore, tmp_path: Path) -> None:
     """In a process of its own, whose environment says nothing of the store."""

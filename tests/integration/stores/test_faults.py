@@ -33,6 +33,7 @@ PAIRS = [
 """Each run, each fault: a quarter of them in every run of the tests, and all of them among the slow ones."""
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("run", "fault"), PAIRS)
 def test_files_that_are_not_given_are_unread_and_not_damaged(store: ObjectStore, run: str, fault: str) -> None:
     uri = store.upload(SAMPLES / run, f"faults/{run}")
@@ -58,6 +59,7 @@ def test_one_file_that_is_not_given_is_named_with_the_reason(store: ObjectStore,
     assert why in line
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("fault", ["500", "503", "cut", "drop"])
 def test_what_goes_wrong_once_is_tried_again(store: ObjectStore, fault: str) -> None:
     uri = store.upload(SAMPLES / "uncoordinated-join", "again")

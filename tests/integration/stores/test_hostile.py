@@ -58,6 +58,7 @@ def ask(server: Hostile, *more: str) -> Ended:
     return ended
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("name", "place"), BEHAVIOURS, ids=[f"{place}: {name}" for name, place in BEHAVIOURS])
 def test_a_hostile_store_is_given_up_in_a_line(name: str, place: str) -> None:
     behaviour, code = BEHAVIOURS[name, place]
@@ -244,6 +245,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize(
     "name", ["silence", "slow headers", "slow error body", "307 to another port", "301 to another port"]

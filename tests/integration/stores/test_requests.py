@@ -31,6 +31,7 @@ ROOTS = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("sample", ROOTS)
 def test_a_root_is_listed_once_and_no_file_is_asked_for_twice(store: ObjectStore, sample: str) -> None:
     uri = store.upload(SAMPLES / sample, f"requests/{sample}")
@@ -100,6 +101,7 @@ def test_of_parquet_only_the_columns_that_are_needed_are_read(store: ObjectStore
     assert 0 < store.bytes_of(".parquet") < size / 5
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("command", ["recovery-line", "scan"])
 @pytest.mark.parametrize(("given", "most"), [(["--io-threads", "2"], 2), ([], 16)])
 def test_requests_are_made_at_the_same_time_up_to_io_threads(

@@ -17,7 +17,6 @@ from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.template import LineTemplate, template_of
 from cklog.parsers.jsonl.walk import NUMBER
 from cklog.parsers.jsonl.words import Deviates
-from tests.examples import quarter
 from tests.loop_forms import EVERY_FORM, forced
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
@@ -127,7 +126,8 @@ def test_a_changed_byte_never_changes_the_answer_unseen(form: str, block: bytes,
     agrees(block[:at] + bytes([byte]) + block[at + 1 :])
 
 
-@pytest.mark.parametrize("rest", quarter(range(4)))
+@pytest.mark.quarter
+@pytest.mark.parametrize("rest", range(4))
 def test_no_byte_at_any_place_changes_the_answer_unseen(rest: int) -> None:
     """Every single change of a block that holds each kind of member, with and without checksums."""
     plain = b'{"channel":"a/0->b","seq":10,"time":-7}\n{"channel":"c","seq":2345678901,"time":5}\n'

@@ -22,7 +22,6 @@ from cklog.parsers.tables.parquet_columns import stored_pages
 from cklog.parsers.tables.parquet_headers import AT, TYPE, VALUES
 from cklog.parsers.tables.parquet_loops import UNNAMED, inflate_snappy, read_literal, read_varint, unpack_runs
 from tests.builders.native import any_numbers, parquet_logs
-from tests.examples import quarter
 from tests.loop_forms import forced
 
 LOOPS = ["compiled", "as it stands"]
@@ -203,9 +202,8 @@ def test_a_changed_byte_tells_the_same_in_either_way(data: bytes, draw: st.DataO
     assert told(changed, "compiled") == told(changed, "plain")
 
 
-@pytest.mark.parametrize(
-    "to", quarter([lambda byte: 0, lambda byte: byte ^ 1, lambda byte: byte ^ 16, lambda byte: 255], 1)
-)
+@pytest.mark.quarter
+@pytest.mark.parametrize("to", [lambda byte: 0, lambda byte: byte ^ 1, lambda byte: byte ^ 16, lambda byte: 255])
 def test_every_byte_of_a_footer(to: Callable[[int], int]) -> None:
     """No checksum covers a footer, and Arrow ends the process where some of its entries contradict each other."""
     sink = pa.BufferOutputStream()

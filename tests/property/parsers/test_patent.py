@@ -228,6 +228,7 @@ def damaged(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
             yield key, pairs | {key: b"\x07" + pairs[key][1:]}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("size", [0, 5])
 @pytest.mark.parametrize("shape", SEVEN)
 def test_each_value_damaged_in_turn_costs_exactly_its_descendants(shape: str, size: int) -> None:

@@ -48,6 +48,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_queues, "FIRST_STEP_BYTES", 200)
 
 
+@pytest.mark.quarter
 @each_operator
 @given(choose=choices, torn=st.booleans())
 def test_a_torn_queue_recovers_exactly(scenario: Scenario, choose: Choose, torn: bool) -> None:
@@ -66,6 +67,7 @@ def test_a_torn_queue_recovers_exactly(scenario: Scenario, choose: Choose, torn:
         assert agreed(found) == agreed(plan_by_definition(survived))
 
 
+@pytest.mark.quarter
 @each_operator
 @given(choose=choices, with_pos=st.booleans(), broken=st.booleans())
 def test_a_damaged_queue_is_exact_after_the_replay(
@@ -82,6 +84,7 @@ def test_a_damaged_queue_is_exact_after_the_replay(
     scenario.check(found, tuples, survived, choose)
 
 
+@pytest.mark.quarter
 @each_operator
 @pytest.mark.parametrize("limits", [(1000, 64), (2, 1)], ids=["as-is", "at-the-limits"])
 @settings(max_examples=examples(50))
@@ -103,6 +106,7 @@ def test_a_queue_full_of_holes_is_exact_after_the_replay(
     scenario.check(found, tuples, survived, choose, several_holes=True)
 
 
+@pytest.mark.quarter
 @each_operator
 @given(choose=choices)
 def test_a_queue_without_its_head_is_never_wrong(scenario: Scenario, choose: Choose) -> None:

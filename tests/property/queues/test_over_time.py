@@ -129,6 +129,7 @@ def check(found: Timeline, log: Sequence[Record], q: int | None, u: int | None) 
     assert met is None or (met.records, (met.record, met.said, met.found)) == (len(wrong), wrong[0])
 
 
+@pytest.mark.quarter
 @each_operator
 @given(choose=choices, step=steps, piece=pieces, q=targets, u=targets)
 def test_extent_and_replay_are_what_they_are_defined_to_be(

@@ -146,6 +146,7 @@ def proof_of(scenario: Scenario, members: Sequence[Damaged], says: Says, folder:
     return str(plan["proof"])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_proof_is_what_every_run_that_left_the_same_queue_confirms(name: str, says: Says, tmp_path: Path) -> None:
@@ -161,6 +162,7 @@ def test_a_proof_is_what_every_run_that_left_the_same_queue_confirms(name: str, 
     assert proofs == {"proven", "after-replay", "lost"}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
 @pytest.mark.parametrize("name", ["count", "reusing"])
 def test_a_window_that_opened_before_the_head_may_have_closed_in_a_hole(name: str, says: Says, tmp_path: Path) -> None:

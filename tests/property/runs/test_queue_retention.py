@@ -29,7 +29,7 @@ from cklog.run import open_run
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
 from tests.conftest import SAMPLES
-from tests.examples import examples, quarter
+from tests.examples import examples
 from tests.oracles.mixed_runs import RING, ROW, Execution
 from tests.oracles.operators import Choose, Record, StreamTuple
 from tests.oracles.queue_damage import to_jsonl
@@ -88,6 +88,7 @@ def told(folder: str, operator: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.quarter
 @scenarios
 @settings(max_examples=examples(8))
 @given(choices)
@@ -112,6 +113,7 @@ def test_no_later_crash_misses_what_may_go(scenario: Scenario, choose: Choose) -
             assert max(start, 0) >= below.get(name, 0)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "flat-map"])
 def test_one_record_more_is_too_many(name: str) -> None:
     """Not at every crash: windows may have closed since. But there are some where the state cannot be completed.
@@ -186,7 +188,8 @@ def answers(folder: Path) -> tuple[Any, Any]:
     return (checkpoint.windows, checkpoint.closed, checkpoint.proof, replayed), (ranges, line.consistent)
 
 
-@pytest.mark.parametrize("seed", quarter(range(4)))
+@pytest.mark.quarter
+@pytest.mark.parametrize("seed", range(4))
 def test_a_simulated_run_cut_at_its_files_and_bytes_recovers_as_the_whole_one(seed: int, tmp_path: Path) -> None:
     """The filter's queue and the aggregate's in parts: parts that may go are deleted, the rest is cut at its byte."""
     rng = random.Random(seed)
@@ -249,7 +252,8 @@ def line_told(folder: str, *failed: str) -> Any:
     return entries, ranges, line.details["eventual"]
 
 
-@pytest.mark.parametrize("channels", quarter([ROW, RING]), ids=["row", "ring"])
+@pytest.mark.quarter
+@pytest.mark.parametrize("channels", [ROW, RING], ids=["row", "ring"])
 def test_beside_checkpoints_no_later_line_misses_what_may_go(channels: tuple[str, ...], tmp_path: Path) -> None:
     """The same run, longer: of every subtask that may fail, and of all at once, the line is that of the whole queue."""
     cut = beyond = 0

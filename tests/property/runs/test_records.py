@@ -94,6 +94,7 @@ def test_both_engines_give_the_same_bytes(case: tuple[Execution, frozenset[str],
         assert render(ask(Path(name), question, split=131), "json") == local
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("seed", "zone"), [("1", "UTC"), ("2", "Asia/Kolkata"), ("3", "America/St_Johns")])
 def test_hash_seed_and_time_zone_do_not_show(seed: str, zone: str) -> None:
     args = ["recovery-line", "sample_logs/uncoordinated-join", "--explain", "--json", "--failed", "join"]

@@ -111,6 +111,7 @@ def test_table_3_coordinated_rounds(query: str, workers: int) -> None:
     assert found.rolled_past == found.rolled_past_between_workers == INVALID[query]["coor"][workers] == 0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("workers", "seed"), CASES)
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 @pytest.mark.parametrize("query", NEXMARK)
@@ -207,6 +208,7 @@ def test_table_4_implies_a_failure_48_s_after_the_deployment() -> None:
     assert missing(list(failure_rows())) == []
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("workers", [5, 10])
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 def test_table_4_is_what_the_testbed_counts(workers: int, protocol: str) -> None:

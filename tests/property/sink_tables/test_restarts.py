@@ -76,6 +76,7 @@ def check(job: Job, told: Counter[str]) -> None:
 SLOWLY = [pytest.param(n, marks=[pytest.mark.slow] if n >= 6 else []) for n in range(50)]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("chunk", SLOWLY)
 def test_what_is_foretold_comes_true(chunk: int) -> None:
     told: Counter[str] = Counter()
@@ -93,6 +94,7 @@ def good(job: Job, line: int) -> bool:
     return all(outcomes_of(job, line, table)[0] for table in job.tables)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("chunk", SLOWLY)
 def test_the_line_that_fits_is_the_newest_that_leaves_every_record_once(chunk: int) -> None:
     found: Counter[str] = Counter()
@@ -107,6 +109,7 @@ def test_the_line_that_fits_is_the_newest_that_leaves_every_record_once(chunk: i
     assert min(found["none"], found["newest"], found["older"]) > 0, found
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("chunk", SLOWLY)
 def test_a_rollback_makes_the_line_fit_and_takes_back_as_little_as_any(chunk: int) -> None:
     found: Counter[str] = Counter()

@@ -88,6 +88,7 @@ program._run = run
 """
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("work", [SWALLOWED, THREADS, IN_ONE_CALL])
 def test_work_that_goes_on_after_the_exception_is_ended(work: str) -> None:
     assert interrupted([], 0.3, work) == (130, b"", b"")

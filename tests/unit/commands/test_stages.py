@@ -48,6 +48,7 @@ def test_on_one_terminal_the_answer_is_all_that_stays() -> None:
     assert lines == ANSWER.decode()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("columns", [12, 40, 200])
 def test_the_bar_keeps_to_one_line(columns: int) -> None:
     shown = watched(ASK, UNTIL_SHOWN, columns=columns)
@@ -55,6 +56,7 @@ def test_the_bar_keeps_to_one_line(columns: int) -> None:
     assert screen(shown.drawn, columns) == [""]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("options", "environment"), [(["-q"], {}), (["-q", "-v"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""})]
 )

@@ -43,6 +43,7 @@ SMALL: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", SMALL)
 def test_budgets_are_shares_of_max_memory(tmp_path: Path, case: str) -> None:
     """What is nothing by default is too much for a process that may take 64 MiB."""
@@ -78,6 +79,7 @@ def test_a_run_of_zeros_is_damage_and_no_long_line(tmp_path: Path) -> None:
     assert ended.peak < 350
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_tasks_of_spark_have_the_same_budgets(tmp_path: Path, spark: Engine) -> None:
     """The budget in force travels with the scan, and what a task says comes back as the same error."""

@@ -249,6 +249,7 @@ def test_a_spark_that_works_gives_the_same_bytes_and_is_named(monkeypatch: pytes
     assert fake.scans == 2
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("does", ["is lost", "works", "sees nothing"])
 def test_a_sweep_answers_though_spark_does_not(does: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)

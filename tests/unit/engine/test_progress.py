@@ -55,6 +55,7 @@ def write(folder: Path, form: str) -> int:
     return path.stat().st_size
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("split_bytes", [1 << 20, 1 << 30])
 @pytest.mark.parametrize("form", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"])
 def test_a_scan_counts_the_bytes_of_its_files_once(tmp_path: Path, form: str, split_bytes: int) -> None:

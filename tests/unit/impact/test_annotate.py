@@ -22,6 +22,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in sorted(folder.glob("part-*")) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("recovery", "counts"),
     [
@@ -67,6 +68,7 @@ def files_of(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("why", ["damaged", "over budget", "unwritable"])
 @pytest.mark.parametrize("there", ["nothing", "a folder above", "an empty folder"])
 def test_what_is_refused_leaves_nothing_behind(

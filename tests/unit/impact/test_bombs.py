@@ -41,6 +41,7 @@ def annotated(tmp_path: Path, case: str, engine: str) -> Measured:
     return measured("impact", run, "--annotate", tmp_path / f"out-{engine}", *options)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", BOMBS)
 def test_results_that_ask_for_much(tmp_path: Path, case: str) -> None:
     ended = annotated(tmp_path, case, "local")
@@ -53,6 +54,7 @@ def test_results_that_ask_for_much(tmp_path: Path, case: str) -> None:
     assert ended.peak < 500
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("case", ["parquet", pytest.param("gzip", marks=pytest.mark.slow)])
 def test_spark_says_the_same(tmp_path: Path, case: str, spark: object) -> None:

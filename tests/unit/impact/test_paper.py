@@ -72,6 +72,7 @@ COUNTS = {  # missing, wrong, doubled, in doubt
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("recovery", RECOVERIES)
 def test_the_experiment_loses_and_doubles_what_the_paper_says(recovery: RecoveryClass, tmp_path: Path) -> None:
     """Really run, announced from the list of elements, and announced from the files that the run leaves."""

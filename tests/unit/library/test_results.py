@@ -79,6 +79,7 @@ CASES: list[tuple[Path, list[str], Asked]] = [
 ]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("folder", "args", "ask"), CASES, ids=[" ".join(args)[:50] for _, args, _ in CASES])
 def test_keywords_get_the_answer_of_the_command(folder: Path, args: list[str], ask: Asked) -> None:
     words = args[:2] if args[0] == "advise" else args[:1]

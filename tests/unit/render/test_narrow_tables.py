@@ -9,7 +9,6 @@ import pytest
 from cklog.render.formats import _fitting_table
 from cklog.render.view import Section
 from tests.conftest import SAMPLES
-from tests.examples import quarter
 from tests.terminal import on_terminal
 
 WIDE = Section(
@@ -62,7 +61,8 @@ def test_rows_become_records_where_columns_would_take_more_lines() -> None:
     ]
 
 
-@pytest.mark.parametrize("columns", quarter([30, 44, 60, 80], 1))
+@pytest.mark.quarter
+@pytest.mark.parametrize("columns", [30, 44, 60, 80])
 @pytest.mark.parametrize("run", ["flink-orders", "kafka-broker", "spark-wordcount", "incremental"])
 def test_no_line_is_wider_than_the_terminal_and_no_cell_is_lost(run: str, columns: int) -> None:
     narrow = on_terminal("inspect", SAMPLES / run, columns=columns).out

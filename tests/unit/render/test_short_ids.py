@@ -36,6 +36,7 @@ def test_a_terminal_shows_eight_digits_and_the_command_whole() -> None:
     assert not [line for line in told if line.startswith(JOBS)]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("form", ["json", "jsonl", "csv", "md", "table"])
 def test_nothing_is_cut_where_no_terminal_is(form: str, tmp_path: Path) -> None:
     assert JOBS[0] in cklog("recovery-line", FLINK, "--format", form).out

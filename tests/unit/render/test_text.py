@@ -73,6 +73,7 @@ def test_secrets_are_masked_wherever_they_stand(secret: str) -> None:
     assert shown.count("***") == 3
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("secret", SECRETS[:2])
 @pytest.mark.parametrize("form", ["json", "table", "csv", "jsonl", "md"])
 def test_no_output_of_the_program_has_them(secret: str, form: str, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ import pytest
 
 from cklog.kinds.records import RecordsKind
 from tests.conftest import REPOSITORY, SAMPLES
-from tests.examples import quarter
 from tests.program import cklog
 from tests.reading.renamed import rename_operators
 
@@ -44,7 +43,8 @@ def told(path: str | Path, *more: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", quarter(RUNS))
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", RUNS)
 def test_the_report_ends_as_the_line_does_and_holds_what_each_command_answers(name: str) -> None:
     path = f"sample_logs/{name}"
     line = cklog("recovery-line", path, "--json", "--explain")
@@ -75,7 +75,8 @@ def test_the_report_ends_as_the_line_does_and_holds_what_each_command_answers(na
             assert parts[part]["why"].endswith(".")
 
 
-@pytest.mark.parametrize("name", quarter(RUNS, 1))
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", RUNS)
 def test_markdown_begins_with_what_to_do_and_a_message_fits_a_chat(name: str) -> None:
     path = f"sample_logs/{name}"
     whole, brief = cklog("report", path, "--format", "md"), cklog("report", path, "--format", "md", "--brief")
@@ -154,7 +155,8 @@ def test_one_changed_byte_changes_the_evidence(tmp_path: Path) -> None:
     assert [path for path in before if before[path] != after[path]] == ["job.json"]
 
 
-@pytest.mark.parametrize("name", quarter(RUNS, 2))
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", RUNS)
 def test_every_document_has_the_steps_of_the_runbook(name: str) -> None:
     path = f"sample_logs/{name}"
     ended = cklog("runbook", path, "--json")

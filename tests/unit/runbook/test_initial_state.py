@@ -63,6 +63,7 @@ def test_every_run_at_its_initial_state_asks_before_anything_changes(sample: str
         assert not [step for step in mine[:asks] if step["dangerous"] and "stop" not in (step["command"] or "")]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("sample", "words"),
     [("flink-orders", ("job.jar",)), ("spark-wordcount", ("query.py",)), ("uncoordinated-join", ())],

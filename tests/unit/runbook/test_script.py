@@ -13,7 +13,6 @@ import pytest
 
 import cklog as cklog_library
 from tests.conftest import SAMPLES
-from tests.examples import quarter
 from tests.program import cklog
 from tests.standins import Ran, run_script
 
@@ -213,7 +212,8 @@ def test_of_a_query_whose_state_is_lost_a_cleaned_copy_takes_the_place(tmp_path:
     assert json.loads(cklog("recovery-line", run, "--json").out)["result"]["action"] == "restart"
 
 
-@pytest.mark.parametrize("sample", quarter([*RUNS]))
+@pytest.mark.quarter
+@pytest.mark.parametrize("sample", RUNS)
 def test_without_confirmation_nothing_is_stopped_started_or_changed(sample: str, tmp_path: Path) -> None:
     run = copied(sample, tmp_path / "run")
     ran = run_script(script_of(run), tmp_path / "work", *RUNS[sample], CONFIRM="", SALVAGED="yes")
@@ -277,7 +277,8 @@ def test_where_the_action_is_undetermined_nothing_is_done(tmp_path: Path) -> Non
     assert not (tmp_path / "work" / "save").exists()
 
 
-@pytest.mark.parametrize("verb", quarter(["stopped", "holds", "restore", "seek", "replay", "start", "running"]))
+@pytest.mark.quarter
+@pytest.mark.parametrize("verb", ["stopped", "holds", "restore", "seek", "replay", "start", "running"])
 def test_the_first_thing_that_fails_is_the_last_that_is_done(verb: str, tmp_path: Path) -> None:
     run = copied("uncoordinated-join", tmp_path / "run")
     ran = run_script(script_of(run), tmp_path / "work", FAILS=verb)
@@ -313,8 +314,9 @@ def test_a_copy_goes_to_a_new_folder_outside_of_the_run(save: str, tmp_path: Pat
     assert ran.calls == []
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shell", ["sh", pytest.param("bash", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", quarter(["a b", "it's", '"$(touch owned)`touch owned`"', "-rf", "a&b|c>d;é*?"], 2))
+@pytest.mark.parametrize("name", ["a b", "it's", '"$(touch owned)`touch owned`"', "-rf", "a&b|c>d;é*?"])
 def test_names_of_any_kind_stay_names(name: str, shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = copied("uncoordinated-join", tmp_path / name)

@@ -268,6 +268,7 @@ def test_times_are_those_that_the_runs_tell() -> None:
     assert found["sample_logs/domino-cycle"]["newest_time"] == max(stored)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("column", "key", "down"),
     [

@@ -21,6 +21,7 @@ def offered(line: str, **environment: str) -> list[str]:
     return ended.stdout.split()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -64,6 +65,7 @@ def test_the_formats_offered_are_the_formats_taken(command: str) -> None:
     assert offered(f"cklog {command} --format ") == taken
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("line", ["cklog recovery-line sam", "cklog verify --line sam", "cklog impact -o sam"])
 def test_paths_are_left_to_each_shell(line: str) -> None:
     assert offered(line) == []  # bash: `complete -o default`

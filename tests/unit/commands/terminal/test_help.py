@@ -57,6 +57,7 @@ def test_no_example_is_of_a_command_that_is_not_there() -> None:
     assert set(commands_with_examples()) == set(COMMANDS)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run_and_end_as_their_help_says(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)

@@ -35,6 +35,7 @@ def test_brief_begins_as_the_whole_answer_does_and_fits_a_screen(run: str) -> No
     assert len(brief.out.splitlines()) < 24
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("lines", "columns"), [(24, 80), (12, 80), (24, 50)])
 @pytest.mark.parametrize("run", ["flink-orders", "kafka-broker", "reachability-uncoordinated"])
 def test_on_a_terminal_brief_leaves_a_line_for_the_prompt_and_says_what_is_missing(

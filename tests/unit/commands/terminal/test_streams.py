@@ -39,6 +39,7 @@ def named(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "koi8-r", "utf-16", "cp037", "utf-8:strict"])
 @pytest.mark.parametrize("form", ["table", "json", "jsonl", "csv", "md"])
 def test_every_format_is_printed_in_every_encoding(named: Path, encoding: str, form: str) -> None:
@@ -68,6 +69,7 @@ def test_what_tools_read_is_utf_8_in_every_encoding(named: Path) -> None:
     assert NAME in in_ascii.stdout.decode("utf-8")
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("args", ["-h", "recovery-line -h", "--version", f"recovery-line {FLINK}"])
 def test_a_closed_or_full_stdout_is_one_line_and_exit_73(args: str) -> None:
     for to, why in ((">&-", b"it is closed"), (">/dev/full", b"No space left")):

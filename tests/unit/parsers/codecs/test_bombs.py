@@ -40,6 +40,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", BOMBS)
 def test_an_index_that_asks_for_much_is_refused(tmp_path: Path, case: str) -> None:
     made, why = BOMBS[case]

@@ -36,6 +36,7 @@ PLAINS |= {f"noise of {size} bytes": random.Random(size).randbytes(size) for siz
 """Compressed it is longer; up to 4 MiB it could be in a frame of LZ4."""
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("plain", PLAINS.values(), ids=PLAINS)
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_block_of_the_stated_size_is_what_was_compressed(codec: str, plain: bytes) -> None:

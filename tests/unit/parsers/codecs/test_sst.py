@@ -47,6 +47,7 @@ def test_a_table_that_rocksdb_wrote_is_whole(version: int, checksum: str, tmp_pa
             assert found.bytes + 4 * found.blocks + 53 == len(data), kind
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", FLIPPED, ids=str)
 def test_no_flipped_bit_is_missed(kind: TableKind, tmp_path: Path) -> None:
     """Every byte in turn: all by the full check; the footer, and what leads from it to the data, by the cheap one."""

@@ -337,6 +337,7 @@ ELEMENTS = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_no_changed_byte_becomes_a_traceback_or_more_than_there_was(tmp_path: Path, name: str) -> None:
     """There is no checksum: a changed byte may be another name or number, but never more that is pending."""

@@ -21,7 +21,6 @@ from cklog.parsers.flink.metadata import READER, read
 from tests.builders import flink as fb
 from tests.builders.flink import Built
 from tests.builders.flink_folders import of_subtask, written
-from tests.examples import quarter
 from tests.reading.flink import of, said, scanned, split_of
 
 
@@ -182,7 +181,8 @@ def test_master_hooks_are_state_without_an_operator(shared_data: Path) -> None:
     assert all("operator" not in m and m["name"] == "inline" and m["detail"] for m in masters)
 
 
-@pytest.mark.parametrize("rest", quarter(range(4)))
+@pytest.mark.quarter
+@pytest.mark.parametrize("rest", range(4))
 def test_no_part_of_a_real_file_is_read(rest: int, shared_data: Path, tmp_path: Path) -> None:
     """Every truncation is damage: it is either short of something, or the end of a longer count."""
     seen: dict[int, Path] = {}

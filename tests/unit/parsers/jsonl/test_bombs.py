@@ -97,6 +97,7 @@ PACKED: dict[str, Callable[[bytes, int], bytes]] = {"gz": gzipped, "zst": zstd}
 FILLS = {"lines": b"\n" * MIB, "spaces": b" " * MIB, "both": b" \n" * (MIB // 2)}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("suffix", PACKED)
 @pytest.mark.parametrize("table", ["channels", "checkpoints"])

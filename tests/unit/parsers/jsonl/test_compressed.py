@@ -72,6 +72,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", STREAMS)
 def test_no_damage_makes_a_record_that_nobody_wrote(name: str, tmp_path: Path) -> None:
     """Of the undamaged stream all is read, and nothing is said."""

@@ -36,6 +36,7 @@ def commits(folder: Path, *batches: bytes) -> Path:
     return folder
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy", "xerial", "zstd"])
 def test_44_kb_that_hold_1_gb_take_neither_a_gb_nor_the_answer(tmp_path: Path, codec: str) -> None:
     """Decompressed together these batches took 4.4 GB. LZ4 and Snappy make no more of a byte than may be."""

@@ -117,6 +117,7 @@ def test_the_same_run_has_the_same_answers(tmp_path: Path, sample: str, question
     same_but_for_inputs(found, told(SAMPLES / sample, question))
 
 
+@pytest.mark.quarter
 @pytest.mark.spark
 @pytest.mark.parametrize("sample", RUNS)
 def test_spark_reads_the_same(tmp_path: Path, sample: str, spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

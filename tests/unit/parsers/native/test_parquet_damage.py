@@ -23,6 +23,7 @@ def chunk_starts(path: Path) -> list[int]:
     return [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in columns]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("bit", range(8))
 def test_no_row_gets_lost_unsaid(bit: int, tmp_path: Path) -> None:
     """A header is in no checksum: one that says of a page that it holds less makes the library stop early."""

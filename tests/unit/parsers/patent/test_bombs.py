@@ -65,6 +65,7 @@ def table_with(block: bytes, size: int | None = None) -> bytes:
     return stored + index + crc(index) + footer.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("size", [1 << 20, 1 << 31, 1 << 40, 1 << 62])
 @pytest.mark.parametrize("where", ["footer", "index"])
 def test_a_block_longer_than_its_table_is_not_given_to_leveldb(tmp_path: Path, where: str, size: int) -> None:

@@ -56,6 +56,7 @@ BOMBS: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", BOMBS)
 def test_a_snapshot_that_asks_for_much(tmp_path: Path, case: str) -> None:
     data, what = BOMBS[case]
@@ -69,6 +70,7 @@ def test_a_snapshot_that_asks_for_much(tmp_path: Path, case: str) -> None:
     assert ended.peak < 250
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", BOMBS)
 def test_a_logged_message_that_asks_for_much(tmp_path: Path, case: str) -> None:
     """Behind the whole ones, whose end is where the message begins."""

@@ -36,6 +36,7 @@ def asked(tmp_path: Path, pattern: str, data: bytes, *options: str) -> Measured:
     return measured("recovery-line", query, *options)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", BOMBS)
 def test_a_small_file_that_asks_for_much_is_refused(tmp_path: Path, case: str) -> None:
     pattern, made, what = BOMBS[case]

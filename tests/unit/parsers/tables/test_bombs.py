@@ -56,6 +56,7 @@ BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("case", BOMBS)
 def test_a_small_file_that_asks_for_much_is_refused(tmp_path: Path, case: str) -> None:
     """Exit 65, a line with the file, what, the budget, and one with what to do; no answer at all."""
@@ -89,6 +90,7 @@ def test_2_kb_that_stand_for_1_2_gb(tmp_path: Path) -> None:
     assert ended.peak < 300
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_task_of_spark_refuses_it_as_well(tmp_path: Path, spark: object) -> None:
     """`spark` is asked for as it knows whether there is a Java; the program starts a session of its own."""

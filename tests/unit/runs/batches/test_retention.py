@@ -60,6 +60,7 @@ def restart(path: Path, batch: int | None = None) -> tuple[Any, ...]:
     return result["line"], result["sources"], told, [row["name"] for row in details["stores"]]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", [*STATEFUL, "spark-wordcount"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_restart_misses_nothing(name: str, policy: tuple[str, ...], tmp_path: Path) -> None:
@@ -98,6 +99,7 @@ def test_whatever_state_file_is_lost_what_can_still_be_restored_stays(name: str,
         assert restart(copy) == before
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", STATEFUL)
 @pytest.mark.parametrize("policy", POLICIES[:2])
 def test_damage_lets_go_of_nothing_that_the_whole_checkpoint_keeps(

@@ -124,6 +124,7 @@ def reading_job(root: Path, saved: int, *, numbers: tuple[int, ...] = (5, 7, 9),
     savepoint(root, SAVED, saved, Snapshot(own={"s": 9}, savepoint=True, sources=(read(saved if at is None else at),)))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("saved", [4, 6, 8, 10])
 def test_no_flipped_bit_of_a_savepoints_number_makes_it_the_newest(tmp_path: Path, saved: int) -> None:
     """Its folder has no number: what it has read tells where the number cannot be right."""

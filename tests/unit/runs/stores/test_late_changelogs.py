@@ -29,6 +29,7 @@ def answer(command: str, words: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("counts", "start", "late"),
     [(41, 50, True), (None, 20, True), (41, 42, False), (None, 0, False), (41, 0, False)],
