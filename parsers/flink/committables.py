@@ -30,6 +30,7 @@ from cklog.parsers.flink.layouts import (
     FoundElement,
     expect_known,
     expect_version,
+    fitting,
     read_list,
     read_magic,
     read_versioned,
@@ -83,7 +84,11 @@ def _kafka_committable(version: int, cursor: Cursor) -> Iterator[FoundElement]:
 
 
 def _unknown_committable(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Say that there is a committable, and its version: all that a collector tells of one that fits nothing known."""
+    """Say that there is a committable, and its version: all that a collector tells of one that fits nothing known.
+
+    Raises `UnknownVersion` where it fits an earlier version of a known one.
+    """
+    fitting(_COMMITTABLES, version, cursor)
     yield FoundElement(cursor.at, "pending", {"version": version})
 
 
@@ -172,8 +177,10 @@ _COMMITTABLES: tuple[ElementLayout, ...] = (
     dynamic_committable,
     file_committable,
     _kafka_committable,
-    _unknown_committable,
 )
 
-COMMITTERS: tuple[ElementLayout, ...] = (*(partial(_collector, one) for one in _COMMITTABLES), paimon_committable)
+COMMITTERS: tuple[ElementLayout, ...] = (
+    *(partial(_collector, one) for one in (*_COMMITTABLES, _unknown_committable)),
+    paimon_committable,
+)
 """What a committer's state may be, the narrowest layout first."""

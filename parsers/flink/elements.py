@@ -225,19 +225,21 @@ class _NotUnderstood:
     def __init__(self, name: str) -> None:
         self._name = name
         self._counts: dict[tuple[str, str, int | None], int] = {}
+        self._later: dict[str, int] = {}
 
     @property
     def any_element(self) -> bool:
         """Whether there was an element that fits no layout."""
         return any(noun == "element" for _, noun, _ in self._counts)
 
-    def element(self, version: int | None, later: bool = False) -> None:
-        """Count an element that fits no layout; `version` None: such elements have none.
+    def element(self, version: int | None) -> None:
+        """Count an element that fits no layout; `version` None: such elements have none."""
+        self._count(LAYOUTS[self._name][1] if self._name in LAYOUTS else "unknown-committable", "element", version)
 
-        `later`: it begins as a known one does, and a later version of it is not known.
-        """
-        kind = LAYOUTS[self._name][1] if self._name in LAYOUTS else "unknown-committable"
-        self._count(LATER_VERSION if later else kind, "element", version)
+    def later(self, why: str) -> None:
+        """Count an element of a later version of what is known."""
+        why = why if why in self._later or len(self._later) < _VERSIONS_NAMED else "other serializer versions"
+        self._later[why] = self._later.get(why, 0) + 1
 
     def inside(self, cells: Cells) -> None:
         """Count a pending commit of which a part is not understood."""
@@ -254,6 +256,8 @@ class _NotUnderstood:
 
     def sentences(self, newest: int | None) -> Iterator[tuple[str, str]]:
         """Yield what to call each, and a sentence; `newest`: the newest version known of elements that fit nothing."""
+        for why, count in self._later.items():
+            yield LATER_VERSION, f"{many(count, 'element')} of {self._name}: {why}"
         for (kind, noun, version), count in self._counts.items():
             of_version = f"serializer version {version}"
             if version is None:
@@ -281,8 +285,8 @@ def _read_element(
     inner.done("an element")
     try:
         found = fitting(LAYOUTS[name][0], version, Cursor(state.data, start, inner.at))
-    except UnknownVersion:
-        odd.element(version, later=True)
+    except UnknownVersion as reason:
+        odd.later(reason.why)
         return [], outer.at
     if found is None:
         odd.element(version)
@@ -331,9 +335,13 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str, source: Operator
         return
     if start == cursor.at:  # an enumerator without any state, as most are that generate data
         return
-    found = fitting(ENUMERATORS, version, Cursor(data, start, cursor.at))
+    detail = f"{cursor.at - start} bytes of an enumerator, of serializer version {version}"
+    try:
+        found = fitting(ENUMERATORS, version, Cursor(data, start, cursor.at))
+    except UnknownVersion:
+        yield row(start, "unread", operator=operator, kind=LATER_VERSION, name=SPLITS, detail=detail)
+        return
     if found is None:
-        detail = f"{cursor.at - start} bytes of an enumerator, of serializer version {version}"
         source.leave_enumerator(start, version, detail)
         return
     for place, entry, cells in found:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown, UnknownVersion, wrong_number
+from cklog.unknown_formats import BEYOND_VERSIONS
 
 Cells = dict[str, str | int | None]
 
@@ -27,28 +28,55 @@ ElementLayout = Callable[[int, Cursor], Iterator[FoundElement]]
 """Yields what an element holds, by the version of its serializer and its bytes; raises `Malformed` or `Unknown`."""
 
 
+_MOST_VERSIONS = 8
+"""No serializer of Flink's connectors has had more versions."""
+
+
 def fitting(layouts: Iterable[ElementLayout], version: int, cursor: Cursor) -> Iterator[FoundElement] | None:
     """Decode bytes by the first layout that fits them to the end; None if none fits.
 
-    Raises `UnknownVersion` where they begin as one does, and have a later version.
+    Raises `UnknownVersion` where they begin as one does, or fit an earlier version of one, and have a later version.
     """
-    at = cursor.at
+    of_other_versions = []
     for layout in layouts:
         try:
-            for _ in layout(version, Cursor(cursor.data, at, cursor.end)):
-                pass
-        except UnknownVersion:
+            _decode(layout, version, cursor)
+        except _OtherVersion:
+            of_other_versions.append(layout)
+        except UnknownVersion:  # it begins as one of this layout
             raise
         except (Malformed, Unknown):
             continue
-        return layout(version, Cursor(cursor.data, at, cursor.end))
+        else:
+            return layout(version, Cursor(cursor.data, cursor.at, cursor.end))
+    for earlier in range(min(version, _MOST_VERSIONS) if version < BEYOND_VERSIONS else 0):
+        if any(_fits(layout, earlier, cursor) for layout in of_other_versions):
+            raise UnknownVersion(cursor.at, f"serializer version {version}, though the bytes fit version {earlier}")
     return None
+
+
+def _fits(layout: ElementLayout, version: int, cursor: Cursor) -> bool:
+    try:
+        _decode(layout, version, cursor)
+    except (Malformed, Unknown):
+        return False
+    return True
+
+
+def _decode(layout: ElementLayout, version: int, cursor: Cursor) -> None:
+    """Decode all bytes of a cursor, which stays where it is."""
+    for _ in layout(version, Cursor(cursor.data, cursor.at, cursor.end)):
+        pass
+
+
+class _OtherVersion(Unknown):
+    """Raised for a version that a layout is not of."""
 
 
 def expect_version(version: int, *versions: int) -> None:
     """Raise `Unknown` for a version that is none of those that are known."""
     if version not in versions:
-        raise Unknown(f"version {version}")
+        raise _OtherVersion(f"version {version}")
 
 
 def expect_known(version: int, at: int, *versions: int) -> None:

@@ -76,7 +76,7 @@ def test_a_line_beside_its_tables_tells_one_story(run: str, table: str) -> None:
     tells_one_story(found, place)
     assert (ended.code == 0) == (found["result"]["action"] == "restart")
     if found["result"]["action"] == "undetermined":
-        assert found["result"]["details"]["headline"].startswith("Whether the tables agree with ")
+        assert found["result"]["details"]["headline"].startswith("Undetermined: whether the tables")
         assert found["result"]["details"].get("restore", []) == []
 
 

@@ -2,8 +2,8 @@
 
 What is known, by Flink's source: handles of the types 0 to 17; `_metadata` 1 to 7; state of the versions 1 to 6, with
 serializers' own 2, 3 and 1; data in flight 0; Kafka's splits 0 and enumerators 1 to 3; collectors of committables 1 and
-2; files of sinks 1 and 2, their buckets 2 and 3. Elements of lists name no class: of a class that nothing shows, no
-version is a later one.
+2; files of sinks 1 and 2, their buckets 2 and 3. Elements of lists name no class: of a class that nothing shows, by
+other state or by bytes that fit an earlier version, no version is a later one.
 """
 
 from __future__ import annotations
@@ -197,13 +197,34 @@ def test_state_of_a_class_that_cklog_does_not_know_leaves_its_snapshot_known(
 ) -> None:
     """Of such a class cklog knows no version: the position, or what a sink commits, is unknown, whatever it is."""
     answer = asked("recovery-line", job(tmp_path, OWN[what](version)))
-    assert (answer["exit"], answer["result"]["line"][0]["checkpoint"]) == (0, 7)
+    of_source = what in ("a split", "an enumerator")
+    assert (answer["exit"], answer["result"]["line"][0]["checkpoint"]) == (5 if of_source else 0, 7)
     assert {f["id"] for f in answer["findings"]} >= {"unread-state"}
     assert "unknown-version" not in ids(answer)
     [run] = answer["result"]["runs"]
     assert "in the findings can be restored" in json.dumps(run["unchecked"])
-    of_source = what in ("a split", "an enumerator")
     assert [source["offset"] for source in answer["result"]["sources"]] == ["unknown"] * of_source
+
+
+ALONE = {
+    "a split of Kafka": lambda n: listed("SourceReaderState", n, SPLIT),
+    "a writer of Kafka": lambda n: listed("writer_raw_states", n, fb.utf("a-prefix")),
+    "a committable of Kafka": lambda n: listed(
+        "streaming_committer_raw_states", 2, sinks.collected(7, [(n, fb.committable("an-id", 7, 3))])
+    ),
+}
+
+
+@pytest.mark.parametrize("version", [3, 9, 200])
+@pytest.mark.parametrize("what", ALONE)
+def test_what_fits_an_earlier_version_of_a_known_class_is_of_a_later_one(
+    what: str, version: int, tmp_path: Path
+) -> None:
+    """Alone in its operator: no other state shows whose it is."""
+    answer = asked("recovery-line", job(tmp_path, ALONE[what](version)))
+    assert (answer["exit"], answer["result"]["action"]) == (5, "undetermined")
+    [found] = [f for f in answer["findings"] if f["id"] == "unknown-version"]
+    assert f"serializer version {version}, though the bytes fit version" in found["message"]
 
 
 @pytest.mark.parametrize("version", [1, 9])

@@ -168,7 +168,7 @@ def of_version(version: int) -> bytes:
     [
         (": Committer", {COMMITTER: [fb.versioned(3, COLLECTOR)]}),
         (": Committer", {COMMITTER: [of_version(99)]}),
-        (": Writer", {WRITER: [fb.versioned(9, b"abc")]}),
+        (": Writer", {WRITER: [fb.versioned(9, fb.utf("a-prefix"))]}),
     ],
     ids=["collector", "committable", "writer"],
 )
@@ -179,7 +179,7 @@ def test_of_an_unknown_version_nothing_is_said_of_results(
     for command in ("recovery-line", "impact"):
         ended = cklog(command, tmp_path, "--json")
         assert (ended.code, json.loads(ended.out)["result"]["action"]) == (5, "undetermined")
-    assert "nothing can be said of its results" in cklog("impact", tmp_path).out
+    assert "what a restore commits for the sink is unknown" in cklog("impact", tmp_path).out
 
 
 @pytest.mark.parametrize(

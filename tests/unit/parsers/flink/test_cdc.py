@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cklog.parsers.flink.cdc import cdc_split
-from cklog.parsers.flink.java import Cursor
+from cklog.parsers.flink.java import Cursor, UnknownVersion
 from cklog.parsers.flink.layouts import Cells, fitting
 from tests.builders import flink as fb
 
@@ -45,7 +45,6 @@ def test_the_position_of_a_split(version: int, finished: int, schemas: int) -> N
     ("version", "data"),
     [
         (1, split(4)),
-        (6, split(4)),
         (4, split(3)),
         (4, split(4, kind=1)),
         (4, split(4, start=None)),
@@ -58,6 +57,11 @@ def test_the_position_of_a_split(version: int, finished: int, schemas: int) -> N
 )
 def test_what_is_laid_out_otherwise_is_not_read(version: int, data: bytes) -> None:
     assert read(version, data) is None
+
+
+def test_what_fits_an_earlier_version_is_of_a_later_one() -> None:
+    with pytest.raises(UnknownVersion, match="serializer version 6, though the bytes fit version 4"):
+        read(6, split(4))
 
 
 def test_a_position_that_nests_without_end_is_not_read() -> None:

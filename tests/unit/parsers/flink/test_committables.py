@@ -205,7 +205,7 @@ def test_committers_of_later_versions_are_told_from_unknown_ones(tmp_path: Path,
 
 @pytest.mark.parametrize("version", [7, 255])
 def test_a_committable_of_paimon_is_known_by_the_list_of_its_user(tmp_path: Path, version: int) -> None:
-    element = fb.versioned(version, sinks.paimon(6, 17))
+    element = fb.versioned(version, b"of another layout")
     data, places = fb.operator_state({COMMITTERS: [element]})
     (unread,) = kept(tmp_path, data, places)
     assert unread["kind"] == "unknown-committable"

@@ -72,7 +72,7 @@ def test_snapshots_up_to_which_a_table_was_looked_through() -> None:
         (2, fb.i32(1) + known("q", 0, 2) + b"\1", 1, "unknown-enumerator"),
         (2, iceberg_enumerator(7, ((b"", "LOST"),)), 1, "unknown-enumerator"),
         (2, iceberg_enumerator(7) + b"\0", 1, "unknown-enumerator"),
-        (3, iceberg_enumerator(7), 1, "unknown-enumerator"),
+        (3, iceberg_enumerator(7), 1, "later-version"),
         (2, fb.i32(1) + known("q", 0, 0), 1, "unknown-enumerator"),
         (1, fb.i32(0), 2, "unknown-coordinator"),
     ],
