@@ -15,7 +15,6 @@ from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.sink_files import LostResult, SinkFiles
 from cklog.model.findings import Finding
-from cklog.model.verdict import NOT_JUDGED
 from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.batches.connectors import log_facts
 from cklog.runs.batches.facts import Fact, file_finding
@@ -120,15 +119,14 @@ def with_done_batches(parser: OffersBatches, logs: MetadataLogs, lacking: Lackin
     if first > last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
         return logs
     log = parser.sink_log(sinks[0])
-    unjudged = any(read.flaw is not None and read.flaw.id in NOT_JUDGED for read in log.reads.values())
-    if unjudged or log.listing.newest > logs.planned:  # then the log may be another query's
+    flawed = any(read.flaw is not None for read in log.reads.values())
+    if flawed or log.listing.newest > logs.planned:  # then what it lists is not known, or is another query's
         return logs
-    whole = {n for n, read in log.reads.items() if read.flaw is None}
     base = log.listing.base
-    lists = frozenset(n for n in range(first, logs.planned + 1) if (n if n > base else base) in whole)
+    lists = frozenset(n for n in range(first, logs.planned + 1) if max(n, base) in log.reads)
     logs = replace(logs, sink_lists=lists)
     with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
-    listed = {base, *range(base, last + 1)} <= whole
+    listed = {base, *range(base, last + 1)} <= log.reads.keys()
     return replace(logs, shown_done=last) if listed and not with_ids and lacking(last + 1) == "" else logs
 
 

@@ -174,7 +174,8 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
     newest, folder = max(logs.commits, default=-1), logs.commit_log.folder
     for n, read in sorted(logs.commits.items()):
         then = _without_commit(n, logs) if n == newest else "A restart does not read it."
-        yield from flaw_facts(read, "error" if n == newest else "warning", then, n == newest)
+        remove = (read.path,) if n == newest and logs.shown_done >= n else ()
+        yield from flaw_facts(read, "error" if n == newest else "warning", then, n == newest, remove)
     if logs.asynchronous:
         lost = lost_entries(logs.commits, logs.offsets, logs.planned)
         yield from map(Fact, _gap_findings(logs.commit_log, [(n, n) for n in lost]))
@@ -198,6 +199,11 @@ def _left_over(path: str, when: str) -> str:
 
 def _without_commit(n: int, logs: MetadataLogs) -> str:
     """Say what a restart does without the commit of batch n, the newest one, and what to do now."""
+    if logs.shown_done >= n:
+        return (
+            f"The restart fails. The file sink's log and the state show that batch {n} is done: {_COPY} remove this "
+            f"file and its .crc, and a restart runs batch {logs.planned} alone and writes nothing twice."
+        )
     if logs.planned > n:
         removed = f"the query goes on with batch {logs.planned} alone."
         if names_states(logs):
@@ -254,23 +260,25 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
 
 def _without_commits(first: int, which: str, logs: MetadataLogs) -> str:
     """Say what is lost of batches without a commit, from `first` to before the newest plan, and what to do now."""
-    o = logs.planned
-    if logs.sink_lists is None:
-        return (
-            f"Results that the sink does not have yet are lost. Check whether the sink has {which}. If it has, put the "
-            f"commits back. If not, {_COPY} remove the offsets above {first} with their .crc."
-        )
-    lacks = next((n for n in range(first, o) if n not in logs.sink_lists), None)
+    o, lists = logs.planned, logs.sink_lists
+    lacks = first if lists is None else next((n for n in range(first, o) if n not in lists), None)
     if lacks is None:
         return (
-            f"The file sink's log lists {which}, so leave the offsets as they are. Nothing proves that all which batch "
-            f"{o} needs of the state is there. Put the commits back from a backup{or_go_back(logs)}."
+            f"The file sink's log lists {which}, so leave the offsets as they are. cklog has no proof that the state "
+            f"for batch {o} is complete. Put the commits back from a backup{or_go_back(logs)}."
         )
-    later = [n for n in sorted(logs.sink_lists) if n > lacks]
-    entries = f", and from the file sink's log the files of batches {first_few([str(n) for n in later], _EXAMPLES)}"
+    entries = f", and from the file sink's log the entries above {lacks}" if any(n > lacks for n in lists or ()) else ""
+    lost, how = f"The file sink's log does not list batch {lacks}, so its results are lost.", _COPY.capitalize()
+    if lists is None:
+        entries = f", and from a file sink's log the entries above {lacks}"
+        lost, how = "Results that the sink does not have yet are lost.", f"If not, {_COPY}"
+        lost += f" Check whether the sink has {which}. If it has, put the commits back."
+    if lacks > 0 and logs.ends(lacks - 1) is None:
+        before = f"{logs.offset_log.folder}/{lacks - 1}"
+        return f"{lost} Nothing here says where batch {lacks} starts, because {before} is missing or damaged."
     return (
-        f"The file sink's log does not list batch {lacks}, so its results are lost. {_COPY.capitalize()} remove the "
-        f"offsets above {lacks}{entries if later else ''}, all with their .crc: a restart then runs batch {lacks}."
+        f"{lost} {how} remove the offsets above {lacks}{entries}, all with their .crc: a restart then runs batch "
+        f"{lacks}."
     )
 
 

@@ -288,7 +288,8 @@ def _lead(plan: BatchPlan, chosen: bool) -> str:
     if plan.begins:
         return "The query was stopped in its first batch, and nothing was committed."
     if plan.committed < 0:
-        why = "The query can go back to no committed batch" if plan.rolled_back else "No batch is committed"
+        no_way = plan.rolled_back or plan.unreachable
+        why = "The query can go back to no committed batch" if no_way else "No batch is committed"
         return f"{why}: {initial}"
     if plan.rolled_back:
         newest = max(plan.rolled_back)
@@ -298,7 +299,9 @@ def _lead(plan: BatchPlan, chosen: bool) -> str:
         doubt = "Not all that a restart reads could be judged; what follows holds only if it is sound."
         return f"{asked} {plan.committed}. {doubt}"
     proof = f" ({plan.proof})" if plan.proof else ""
-    known = "as asked for" if chosen else f"the last one {'done' if plan.proof else 'committed'}"
+    known = f"the last one {'done' if plan.proof else 'committed'}"
+    if chosen:
+        known = "the newest before the one asked for" if plan.unreachable else "as asked for"
     return f"The line is batch {plan.committed}, {known}{proof}."
 
 

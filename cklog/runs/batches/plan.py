@@ -265,10 +265,10 @@ def plan_of(
 
 def _proof(logs: MetadataLogs) -> str:
     """Say what shows that the newest batch before the plan in flight is done, where it has no commit."""
-    line = logs.committed
-    if line < 0 or line in logs.commits:
+    line, read = logs.committed, logs.commits.get(logs.committed)
+    if line < 0 or (read is not None and logs.shown_done < line):
         return ""
-    missing = f"{logs.commit_log.folder}/{line} is missing, but"
+    missing = f"{logs.commit_log.folder}/{line} {'is missing' if read is None else 'cannot be read'}, but"
     if logs.shown_done == line:
         return f"{missing} the file sink's log lists the batch, and the state after it is there"
     return f"{missing} batch {logs.planned} was planned after it"

@@ -283,10 +283,11 @@ def test_batches_without_any_commit_are_done_at_any_moment_that_is_asked_about(b
     ("gone", "more", "advice"),
     [
         ((3, 4, 5), {}, "lost. On a copy of the checkpoint remove the offsets above 3, all with their .crc"),
-        ((3,), {}, "offsets above 3, and from the file sink's log the files of batches 4, 5, all with their"),
+        ((3,), {}, "offsets above 3, and from the file sink's log the entries above 3, all with their .crc"),
         ((0,), {}, "The file sink's log does not list batch 0, so its results are lost."),
         ((), {"ck/state/0/1/6.delta": None}, "The file sink's log lists batches 0 to 5, so leave the offsets as they"),
         ((), {"more/_spark_metadata/5": b"v1\n"}, "Check whether the sink has batches 0 to 5."),
+        ((), {"out/_spark_metadata/3": b"v1\n{"}, "Check whether the sink has batches 0 to 5."),
     ],
 )  # fmt: skip
 def test_what_the_log_of_the_sink_has_decides_the_advice(
@@ -297,6 +298,32 @@ def test_what_the_log_of_the_sink_has_decides_the_advice(
     [finding] = [f for f in plan.findings if (f.id, f.subject) == ("missing-batch-file", "ck/commits/0")]
     assert (finding.severity, plan.committed, plan.skips) == ("error", -1, True)
     assert advice in finding.message
+
+
+def test_a_batch_whose_start_was_purged_cannot_run_again() -> None:
+    """A restart reads the end of the batch before, so removing later plans would end in a failure."""
+    gone = {"ck/offsets/0": None, "ck/offsets/1": None, "out/_spark_metadata/2": None}
+    plan = uncommitted(*ALL, more=gone)
+    [message] = [finding.message for finding in plan.findings if finding.subject == "ck/commits/2"]
+    assert message.endswith("Nothing here says where batch 2 starts, because ck/offsets/1 is missing or damaged.")
+
+
+def test_a_torn_commit_whose_batch_is_proved_can_be_removed() -> None:
+    """A restart cannot read it; without it a restart runs batch 6 alone, and the sink has all others."""
+    plan = uncommitted(more={"ck/commits/5": b"v1\n{", "ck/commits/.5.crc": None})
+    assert (plan.committed, plan.planned, plan.fails, plan.remove) == (5, 6, True, ("ck/commits/5",))
+    assert plan.proof.startswith("ck/commits/5 cannot be read, but the file sink's log lists the batch")
+    [message] = [finding.message for finding in plan.findings if finding.subject == "ck/commits/5"]
+    assert "show that batch 5 is done: on a copy of the checkpoint remove this file and its .crc" in message
+    mended = uncommitted(5)
+    assert (mended.committed, mended.planned, mended.fails, mended.skips) == (5, 6, False, False)
+
+
+def test_an_older_line_than_the_one_asked_for_is_not_called_as_asked_for() -> None:
+    root = sample()
+    root.remove("ck/commits/4")
+    draft, _ = BatchLog(SparkCheckpoint(root)).line("recovery-line", Question(at=(("query/0", 4),)))
+    assert draft.result.details["headline"].startswith("The line is batch 3, the newest before the one asked for.")
 
 
 def test_a_young_checkpoint_beside_an_older_log_is_no_plain_start() -> None:
