@@ -21,6 +21,7 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.batches.offsets import SourceRange, start_of
 from cklog.runs.batches.plan import BatchPlan
+from cklog.sink_tables.numbers import Spans, spans_of
 
 UNNAMED = "query/0"
 """The sink of a query whose checkpoint does not tell what it writes to."""
@@ -78,7 +79,8 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
         yield from _undone(plan, files, first, top)
     elif planned is not None and not plan.asynchronous:
         if planned > first:
-            yield _batches(plan, "", "may-be-missing", first, planned, "not-run-again")
+            for start, end in _not_run_again(files, first, planned):
+                yield _batches(plan, "", "may-be-missing", start, end, "not-run-again")
         yield from _in_flight(plan, files, planned)
     if plan.asynchronous:
         yield replace(
@@ -97,6 +99,16 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
         if now and source.missing_ahead:
             batch = 1 + (plan.committed if planned is None else planned)
             yield _batches(plan, "", "missing", batch, batch + 1, "input-file-missing", source.missing_ahead)
+
+
+def _not_run_again(files: SinkFiles | None, first: int, planned: int) -> Spans:
+    """Return the stretches of batches before the planned one that have no commit, nor an entry of the sink's log.
+
+    A log that reaches beyond the planned batch may be another query's, and shows nothing.
+    """
+    if files is None or files.newest > planned:
+        return ((first, planned),)
+    return spans_of((n, n + 1) for n in range(first, planned) if n > files.newest or n in files.lacking)
 
 
 def _batches(

@@ -68,6 +68,14 @@ def test_only_the_newest_plan_is_run_again(wordcount: Path) -> None:
     assert [row[3:5] for row in fates(found)[1:]] == [(6, 7), (6, 7)]
 
 
+def test_of_batches_without_commits_only_those_that_the_log_lacks_may_be_missing(wordcount: Path) -> None:
+    """Tried with Spark 4.3: the log lists the others, and a restart leaves what they wrote as it is."""
+    without(wordcount, *(f"ck/commits/{n}" for n in range(6)), "out/_spark_metadata/1", "out/_spark_metadata/5")
+    found = of_spark(wordcount, exit=4)
+    missing = [row for row in fates(found) if row[2] == "may-be-missing"]
+    assert missing == [("out", "", "may-be-missing", n, n + 1, "not-run-again") for n in (1, 5)]
+
+
 def test_a_plan_of_which_only_the_checksum_is_left_is_made_afresh(wordcount: Path) -> None:
     """With another range of input, perhaps: its batch may come twice, and no other, once the checksum file is gone."""
     (wordcount / "ck" / "offsets" / "6").unlink()
