@@ -24,8 +24,8 @@ def recreated_findings(
     stored : when the offset was stored, or a later time; None: not known
     epoch : the leader epoch of the record before the offset; None: not known
     """
-    why = _younger(p, stored) or _unknown_epoch(p, offset, epoch)
-    if not why or not _has_before(p, offset) or offset > p.restart_end:
+    why = why_another_log(p, offset, stored, epoch)
+    if not why or offset > p.restart_end:
         return []
     count = offset - p.log_start
     message = (
@@ -38,10 +38,14 @@ def recreated_findings(
     ]
 
 
+def why_another_log(p: Partition, offset: int, stored: int | None, epoch: int | None = None) -> str:
+    """Say what shows that an offset was stored of another topic of the same name; "" for nothing."""
+    return (_younger(p, stored) or _unknown_epoch(p, offset, epoch)) if _has_before(p, offset) else ""
+
+
 def is_another_log(p: Partition, commit: GroupCommit) -> bool:
     """Return whether a group's offset was stored of another topic of the same name."""
-    offset, why = commit.offset, _younger(p, commit.time) or _unknown_epoch(p, commit.offset, commit.leader_epoch)
-    return bool(why) and _has_before(p, offset)
+    return bool(why_another_log(p, commit.offset, commit.time, commit.leader_epoch))
 
 
 def resume_offset(p: Partition, commit: GroupCommit) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cklog.inputs.partitions import Folder
-from cklog.kafka_logs.identity import recreated_findings
+from cklog.kafka_logs.identity import recreated_findings, why_another_log
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.unchecked import range_names
 from cklog.model.actions import RunAction
@@ -57,12 +57,13 @@ def compare_topics(
     for source, name, offset in read:
         p, taken = partitions[name], taken_at.get((source.operator, source.subtask, source.job))
         stored = written.get(source.job) if taken is None else taken
-        found = recreated_findings(subject(source), p, offset, stored)
-        findings += found
-        if found:
+        findings += recreated_findings(subject(source), p, offset, stored)
+        another = bool(why_another_log(p, offset, stored))
+        if another:
             reader = {"source": source.source, "operator": source.operator, "subtask": source.subtask}
-            recreated.append({**reader, "job": source.job, "start": p.log_start, "stored": offset})
-        if taken is None and not found and offset > p.log_start:
+            places = {"start": p.log_start, "stored": offset, "end": p.restart_end}
+            recreated.append({**reader, "job": source.job, **places})
+        if taken is None and not another and offset > p.log_start:
             topic = p.folder.topic
             claim = f"topic {topic} was not deleted and created again since the checkpoint"
             unchecked.setdefault(source.job, {})[Unchecked("topic", topic, claim)] = None

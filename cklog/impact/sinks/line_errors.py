@@ -41,12 +41,13 @@ def with_line(found: Draft[SinkImpact], line: Draft[RecoveryLine]) -> Draft[Sink
 def _never_read(found: SinkImpact, line: RecoveryLine) -> Iterable[OutputInterval]:
     """Yield what a restart skips of topics that were created again under the name of those that the line has read.
 
-    Which sink gets the results of a source is not known where there are several.
+    Which sink gets the results of a source is not known where there are several. What a reader does whose offset lies
+    beyond the log's end depends on its settings.
     """
     sinks = list(dict.fromkeys(row.sink for row in found.guarantees))
-    fate: ResultFate = "missing" if len(sinks) == 1 else "may-be-missing"
     for row in line.details.get("recreated_topics", ()):
-        start, end = row["start"], row["stored"]
+        start, end = row["start"], min(row["stored"], row["end"])
+        fate: ResultFate = "missing" if len(sinks) == 1 and row["stored"] <= row["end"] else "may-be-missing"
         for sink in sinks:
             yield OutputInterval(sink, "", fate, row["source"], start, end, end, end - start, "another-log")
 

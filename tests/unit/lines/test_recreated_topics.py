@@ -28,8 +28,8 @@ EXPORTS = {
 """What each format writes of an offset, as its tool takes it."""
 
 
-def asked(folder: Path, time: int) -> tuple[Path, ...]:
-    """A query that has read t-0 up to offset 3, beside a log of nine records of a time."""
+def asked(folder: Path, time: int, records: int = 9) -> tuple[Path, ...]:
+    """A query that has read t-0 up to offset 3, beside a log of so many records of a time."""
     head = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":%d,"conf":{}}\n' % PLANNED
     for n, offset in enumerate((2, 3)):
         for log, data in (
@@ -40,9 +40,9 @@ def asked(folder: Path, time: int) -> tuple[Path, ...]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
     (folder / "ck/metadata").write_text('{"id":"q"}')
-    records = TopicLog()
-    records.data(9, time=time)
-    records.write(folder / "kafka" / "t-0")
+    topic = TopicLog()
+    topic.data(records, time=time)
+    topic.write(folder / "kafka" / "t-0")
     return folder / "ck", Path("--kafka"), folder / "kafka"
 
 
@@ -52,6 +52,20 @@ def test_every_export_starts_where_the_error_says(tmp_path: Path, form: str, tim
     ended = cklog("replay", *asked(tmp_path, time), "--format", form)
     assert ended.code == (0 if offset else 3)
     assert EXPORTS[form].format(offset) in ended.out
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_every_export_starts_at_the_start_of_a_new_topic_that_is_still_shorter(tmp_path: Path, form: str) -> None:
+    """None of its two records was read: tools that clamp offset 3 to the log's end would skip them."""
+    ended = cklog("replay", *asked(tmp_path, PLANNED + 1, records=2), "--format", form)
+    assert ended.code == 3
+    assert EXPORTS[form].format(0) in ended.out
+
+
+def test_what_a_reader_does_beyond_the_end_of_a_new_topic_is_not_known(tmp_path: Path) -> None:
+    found = json.loads(cklog("impact", *asked(tmp_path, PLANNED + 1, records=2), "--json").out)["result"]
+    rows = [row for row in found["intervals"] if row["why"] == "another-log"]
+    assert [(row["fate"], row["from"], row["to"], row["count"]) for row in rows] == [("may-be-missing", 0, 2, 2)]
 
 
 @pytest.mark.parametrize(("time", "lost"), [(PLANNED + 1, [("missing", 0, 3, 3)]), (PLANNED, [])])
