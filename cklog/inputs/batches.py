@@ -173,7 +173,8 @@ class MetadataLogs:
     tracked asynchronously, so that batches leave nothing between those that are here. `continuous`: a continuous
     trigger wrote the newest plan, when its epoch had ended; such a query keeps no state. `shown_done` is the newest
     batch that has no commit and that its sink and its state show to be done, -1 for none. `sink_lists` are those of the
-    planned batches without a commit that the file sink's log lists; None: that is not known.
+    planned batches without a commit that the file sink's log lists; None: that is not known. `state_has_ids`: the
+    newest version of the state has an id in its name (state checkpoint format 2), which a commit has to give.
     """
 
     prefix: str
@@ -188,6 +189,7 @@ class MetadataLogs:
     unseen: tuple[str, ...] = ()
     shown_done: int = -1
     sink_lists: frozenset[int] | None = None
+    state_has_ids: bool = False
     _plans: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The batches in `offsets`, in order."""
 

@@ -13,6 +13,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from cklog.parsers.spark.metadata_log import (
     size_of,
 )
 from cklog.parsers.spark.state.checksums import sidecars_of
+from cklog.parsers.spark.state.listing import newest_has_id
 from cklog.parsers.spark.state.versions import StateVersions
 from cklog.parsers.tables.records import BIGGEST, NotARecord, batch_of_rows, json_text
 from cklog.parsers.tables.records_parser import whole_folder
@@ -141,7 +143,12 @@ class SparkCheckpoint(Format):
             logs,
             asynchronous=not self.has_state and not self.sinks() and is_asynchronous(logs),
             continuous=not self.has_state and plan is not None and plan.is_continuous,
+            state_has_ids=self._state_has_ids,
         )
+
+    @cached_property
+    def _state_has_ids(self) -> bool:
+        return newest_has_id((entry.path for entry in self._state_files), f"{self._prefix}state/")
 
     def _is_log(self, path: str) -> bool:
         """Return whether a folder holds one of the query's logs, or several: a source's, or a sink's beside it."""

@@ -30,7 +30,7 @@ from cklog.runs.batches.facts import (
 )
 from cklog.runs.batches.offsets import kind_of, went_back
 from cklog.runs.batches.repartitions import repartition_of, unfinished, unfinished_message
-from cklog.runs.batches.targets import any_named, can_plan_afresh, names_states, or_go_back
+from cklog.runs.batches.targets import any_named, can_plan_afresh, needs_state_ids, or_go_back
 
 _COPY = "on a copy of the checkpoint"
 _EXAMPLES = 5
@@ -206,7 +206,7 @@ def _without_commit(n: int, logs: MetadataLogs) -> str:
         )
     if logs.planned > n:
         removed = f"the query goes on with batch {logs.planned} alone."
-        if names_states(logs):
+        if needs_state_ids(logs):
             removed = (
                 "the restart fails, too: with state checkpoint format 2 it alone names the states that are loaded."
             )
@@ -240,7 +240,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         which, those = (f"{first}", "batch") if first == o - 1 else (f"{first} to {o - 1}", "batches")
         shown = logs.shown_done >= o - 1
         message = f"{commits}: {which} missing, though {offsets}/{o} was planned after. "
-        if names_states(logs):
+        if needs_state_ids(logs):
             message += (
                 f"The restart fails: with state checkpoint format 2 {commits}/{o - 1} alone names the states that "
                 f"batch {o} needs. Put the commits back from a backup{or_go_back(logs)}."
@@ -255,7 +255,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
                 f"A restart runs batch {o} alone and skips {which}. {_without_commits(first, f'{those} {which}', logs)}"
             )
         finding = file_finding("missing-batch-file", "warning" if shown else "error", f"{commits}/{first}", message)
-        yield Fact(finding, stops=names_states(logs), skips=not names_states(logs) and not shown)
+        yield Fact(finding, stops=needs_state_ids(logs), skips=not needs_state_ids(logs) and not shown)
 
 
 def _without_commits(first: int, which: str, logs: MetadataLogs) -> str:

@@ -72,7 +72,12 @@ def has_state_ids(logs: MetadataLogs) -> bool:
     """Return whether commits name the states that batches leave (state checkpoint format 2)."""
     plan = logs.newest_plan
     set_so = plan is not None and str(plan.conf.get(_STATE_FORMAT, "")) == "2"
-    return set_so or names_states(logs)
+    return set_so or needs_state_ids(logs)
+
+
+def needs_state_ids(logs: MetadataLogs) -> bool:
+    """Return whether the state that is here is only found by the ids that commits give."""
+    return logs.state_has_ids or names_states(logs)
 
 
 def names_states(logs: MetadataLogs) -> bool:

@@ -35,6 +35,18 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
 """What a provider calls its bases and its deltas, by the end of its class name."""
 
 
+def newest_has_id(paths: Iterable[str], folder: str) -> bool:
+    """Return whether the newest version of state below a folder has an id in its name, as with format 2.
+
+    >>> newest_has_id(["state/0/0/1.delta", "state/0/0/2_ab-cd.changelog"], "state/")
+    True
+    >>> newest_has_id(["state/0/0/1_ab-cd.changelog", "state/0/0/2.changelog"], "state/")
+    False
+    """
+    found = (_FILE.fullmatch(path.removeprefix(folder)) for path in paths)
+    return max(((int(one[4]), one[5] is not None) for one in found if one), default=(0, False))[1]
+
+
 class StoredVersion(NamedTuple):
     """A file with a version of one store; `form` is base or delta, `id` "" before state checkpoint format 2."""
 

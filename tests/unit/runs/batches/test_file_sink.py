@@ -279,6 +279,15 @@ def test_batches_without_any_commit_are_done_at_any_moment_that_is_asked_about(b
     assert [severity for severity, _, _ in said(plan)] in ([], ["warning"])
 
 
+def test_without_any_commit_the_names_of_the_state_show_that_it_needs_the_ids_of_commits() -> None:
+    """Spark 4.3, format 2, dropDuplicates: CANNOT_LOAD_STATE_STORE at every start."""
+    plan = uncommitted(*ALL, more={"ck/state/0/0/6_5bc37eab-0c8b.changelog": b"?"})
+    assert (plan.committed, plan.fails) == (-1, True)
+    [finding] = [f for f in plan.findings if f.subject == "ck/commits/0"]
+    assert (finding.severity, finding.effect) == ("error", "restart-fails")
+    assert "with state checkpoint format 2 ck/commits/5 alone names the states that batch 6 needs" in finding.message
+
+
 @pytest.mark.parametrize(
     ("gone", "more", "advice"),
     [
