@@ -1,12 +1,14 @@
 """What cklog does not know of a file: a version, codec, type or layout. Nothing then says that the file is damaged.
 
-A number beyond the newest one that is known is that of a later version, whatever checksums say. A name that is not
-known is another one's, unless it is one bit away from a known name: then that bit is damaged.
+A number beyond the newest one that is known is that of a later version, unless a checksum proves that one bit of it is
+damaged: the checksum fails, and holds once a known number, one bit away, is put back. Any other checksum that fails
+proves nothing, because a later version may compute it elsewhere. Most checksums do not cover the number. A name that is
+not known is another one's, unless it is one bit away from a known name: then that bit is damaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 BEYOND_VERSIONS = 1 << 12
 """Versions and types are counted up from 0: no writer ever comes to so many."""
@@ -21,8 +23,25 @@ class UnknownFormat(OSError, ValueError):
     id = "unknown-version"
 
 
+def proves_damaged_bit(found: int, known: Iterable[int], holds: Callable[[int], bool]) -> bool:
+    """Return whether a checksum proves that one bit of a number is damaged.
+
+    `holds` : whether the checksum holds with a number in the place of the one that was found
+
+    >>> proves_damaged_bit(5, [0, 1], lambda number: number == 1), proves_damaged_bit(5, [0, 1], lambda number: True)
+    (True, False)
+    """
+    apart = [one for one in known if (one ^ found).bit_count() == 1]
+    return any(map(holds, apart)) and not holds(found)
+
+
+def is_later(number: int, newest: int, holds: Callable[[int], bool]) -> bool:
+    """Return whether a number is a later version's; `holds` as in `proves_damaged_bit`."""
+    return number > newest and not proves_damaged_bit(number, range(newest + 1), holds)
+
+
 def require_known(what: str, number: int, newest: int) -> None:
-    """Raise `UnknownFormat` for a number beyond the newest one that is known.
+    """Raise `UnknownFormat` for a number, which no checksum covers, beyond the newest one that is known.
 
     >>> require_known("version", 2, 2)
     >>> require_known("version", 3, 2)

@@ -21,6 +21,7 @@ HEADER = struct.Struct(
     "i"  # bytes per sum
 )
 _SUM = struct.Struct(">I")
+_POLYNOMIAL = 0xEDB88320
 
 EMPTY = "holds nothing: written but never filled, or cut to 0"
 EMPTIED = "is empty, but its .crc has checksums of data: its records are lost"
@@ -103,6 +104,30 @@ def check_pieces(pieces: Iterable[bytes], sidecar: bytes) -> CrcMismatch | None:
         if wrong is not None:
             return wrong
     return _check_length(at, chunk, len(sums))
+
+
+def undo_flipped_bit(data: bytes, sidecar: bytes) -> bytes | None:
+    """Return `data` with one bit flipped so that `sidecar` agrees with it; None: it agrees already, or no bit does it.
+
+    >>> undo_flipped_bit(b"on", encode(b"oo")), undo_flipped_bit(b"on", encode(b"ok"))
+    (b'oo', None)
+    """
+    wrong = check(data, sidecar)
+    if wrong is None:
+        return None
+    chunk = HEADER.unpack_from(sidecar)[1]
+    if chunk <= 0 or len(sidecar) != HEADER.size + -(-len(data) // chunk) * _SUM.size:
+        return None
+    part = data[wrong.offset : wrong.offset + chunk]
+    (stored,) = _SUM.unpack_from(sidecar, HEADER.size + wrong.offset // chunk * _SUM.size)
+    differs, of_bit = zlib.crc32(part) ^ stored, _POLYNOMIAL  # what the part's last bit adds to its sum
+    for i in range(8 * len(part)):
+        if of_bit == differs:
+            mended = bytearray(data)
+            mended[wrong.offset + len(part) - 1 - i // 8] ^= 0x80 >> i % 8
+            return bytes(mended) if check(bytes(mended), sidecar) is None else None
+        of_bit = of_bit >> 1 ^ (_POLYNOMIAL if of_bit & 1 else 0)
+    return None
 
 
 def _check_sum(sums: memoryview, start: int, end: int, chunk: int, computed: int) -> CrcMismatch | None:

@@ -17,7 +17,7 @@ from cklog.budgets import budgets, over
 from cklog.parsers.codecs.block_checksums import decompress_block, masked_crc32c
 from cklog.parsers.codecs.sst import Read
 from cklog.parsers.codecs.sst_blocks import Handle, SstFlaw, decode_handle, decode_varint
-from cklog.unknown_formats import UnknownFormat, require_known
+from cklog.unknown_formats import UnknownFormat, is_later, require_known
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _OTHER_MAGICS = tuple(
@@ -88,14 +88,9 @@ def _holds(block: bytes) -> bool:
 
 
 def _require_known_compression(block: bytes) -> None:
-    """Raise `UnknownFormat` where a block, given with what is behind it, is compressed by what is not known.
-
-    Its checksum has to hold, at least with a compression that is known: else something else is wrong.
-    """
+    """Raise `UnknownFormat` where a block, given with what is behind it, is compressed by what is not known."""
     plain, kind, stored = block[:-_TRAILER_BYTES], block[-_TRAILER_BYTES], block[-4:]
-    if kind > _SNAPPY and any(
-        masked_crc32c(plain + bytes([one])).to_bytes(4, "little") == stored for one in (kind, 0, _SNAPPY)
-    ):
+    if is_later(kind, _SNAPPY, lambda one: _holds(plain + bytes([one]) + stored)):
         require_known("LevelDB: compression of a block", kind, _SNAPPY)
 
 

@@ -11,11 +11,12 @@ of type 2 goes on in others of type 3 and ends in one of type 4; in a recycled l
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from cklog.parsers.codecs.block_checksums import masked_crc32c
 from cklog.parsers.codecs.sst import Read
+from cklog.unknown_formats import is_later
 
 _BLOCK_BYTES = 32 << 10
 _STRETCH_BYTES = 128 * _BLOCK_BYTES
@@ -77,7 +78,7 @@ def joined_records(data: bytes) -> bytes:
             _, length, kind = _HEAD.unpack_from(data, at)
             if not length and not kind:
                 break  # zeros up to the block's end
-            at += _HEAD.size + (_LOG_NUMBER_BYTES if kind in _OF_RECYCLED else 0)
+            at += _head_bytes(kind)
             if kind in _DATA:
                 parts.append(data[at : min(at + length, end)])
             at += length
@@ -98,18 +99,29 @@ def _records(read: Read, size: int) -> Iterator[_Record | LogFlaw]:
                     return
 
 
+def _head_bytes(kind: int) -> int:
+    return _HEAD.size + (_LOG_NUMBER_BYTES if kind in _OF_RECYCLED else 0)
+
+
+def _holds_with_kind(block: bytes, at: int) -> Callable[[int], bool]:
+    """Return a function that tells whether the checksum of the record at byte `at` holds with another kind."""
+    stored, length, _ = _HEAD.unpack_from(block, at)
+    rest = block[at + _HEAD.size :]
+    return lambda kind: bool(masked_crc32c(bytes([kind]) + rest[: _head_bytes(kind) - _HEAD.size + length]) == stored)
+
+
 def _records_of_block(block: bytes, start: int) -> Iterator[_Record | LogFlaw]:
     """Yield the records of a block that begins at byte `start` of the file."""
     at = 0
     while len(block) - at >= _HEAD.size:
         stored, length, kind = _HEAD.unpack_from(block, at)
-        head = _HEAD.size + (_LOG_NUMBER_BYTES if kind in _OF_RECYCLED else 0)
+        head = _head_bytes(kind)
         if kind == 0 and not any(block[at:]) and len(block) - at < _HEAD.size + _LOG_NUMBER_BYTES:
             return  # zeros: a recycled log's record would not fit
         if at + head + length > len(block):
             yield LogFlaw(start + at, f"a record of {length} bytes where {max(len(block) - at - head, 0)} are left")
             return
-        if _NEWEST_KIND < kind < _IGNORABLE:
+        if kind < _IGNORABLE and is_later(kind, _NEWEST_KIND, _holds_with_kind(block, at)):
             yield LogFlaw(start + at, f"a record of the unknown type {kind}", unknown=True)
             return
         computed = masked_crc32c(block[at + 6 : at + head + length])

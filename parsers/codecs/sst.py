@@ -29,7 +29,7 @@ from cklog.budgets import budgets, over
 from cklog.errors import Picklable
 from cklog.parsers.codecs.block_checksums import CHECKSUMS, NEWEST_COMPRESSION, decompress_block
 from cklog.parsers.codecs.sst_blocks import TRAILER_BYTES, Handle, SstFlaw, decode_handle, decode_varint, entries
-from cklog.unknown_formats import BEYOND_VERSIONS, UnknownFormat
+from cklog.unknown_formats import BEYOND_VERSIONS, UnknownFormat, is_later
 
 Read = Callable[[int, int], bytes]
 """Reads so many bytes from an offset of the table on; fewer only where the table ends."""
@@ -251,8 +251,9 @@ class _Table:
                 at = handle.at - start
                 body = data[at : at + handle.size + 1]
                 (stored,) = _U32.unpack_from(data, at + handle.size + 1)
-                computed = (check(body) + _modifier(footer.base, handle.at)) & _MASK
-                if body[-1] > NEWEST_COMPRESSION:
+                modifier = _modifier(footer.base, handle.at)
+                computed = (check(body) + modifier) & _MASK
+                if is_later(body[-1], NEWEST_COMPRESSION, _holds_with_last(check, body, modifier, stored)):
                     why = f"its {what} block has compression {body[-1]}, known are 0 to {NEWEST_COMPRESSION}"
                     raise UnknownTable(handle.at + handle.size, why)
                 if computed != stored:
@@ -302,10 +303,15 @@ def decode_footer(tail: bytes, size: int) -> Footer:
         raise SstFlaw(0, f"{size} bytes are too few for a table of RocksDB")
     footer, at = tail[-_FOOTER_BYTES:], size - _FOOTER_BYTES
     (version,) = _U32.unpack_from(footer, _FOOTER_BYTES - 12)
-    if _NEWEST < version < BEYOND_VERSIONS:
+
+    def holds_with_version(one: int) -> bool:
+        return one >= _EXTENDED_FROM and _footer_holds(footer[:-12] + _U32.pack(one) + footer[-8:], at)
+
+    if version < BEYOND_VERSIONS and is_later(version, _NEWEST, holds_with_version):
         raise UnknownTable(size - 12, f"its version is {version}, known are 0 to {_NEWEST}")
     if footer[0] not in CHECKSUMS:
-        raise UnknownTable(at, f"its checksums are of the unknown type {footer[0]}")
+        later = is_later(footer[0], max(CHECKSUMS), lambda one: _footer_holds(bytes([one]) + footer[1:], at))
+        raise (UnknownTable if later else SstFlaw)(at, f"its checksums are of the unknown type {footer[0]}")
     if footer[1:5] == _EXTENDED and version >= _EXTENDED_FROM:
         return _placed(_decode_extended(footer, at, version))
     if not 0 < version < _EXTENDED_FROM:
@@ -317,14 +323,25 @@ def decode_footer(tail: bytes, size: int) -> Footer:
 def _decode_extended(footer: bytes, at: int, version: int) -> Footer:
     """Decode a footer from version 6 on, which is at byte `at`; its checksum holds, or it is damaged."""
     stored, base, size = struct.unpack_from("<III", footer, 5)
-    computed = CHECKSUMS[footer[0]](footer[:5] + bytes(4) + footer[9:]) + _modifier(base, at) & _MASK
-    if computed != stored:
-        raise SstFlaw(at, f"the checksum of its footer is {computed:08x}, stored is {stored:08x}")
+    if not _footer_holds(footer, at):
+        raise SstFlaw(at, f"the checksum of its footer is not {stored:08x}, which is stored")
     if any(footer[33:41]):
         raise UnknownTable(at + 33, f"its footer of version {version} says more than is known of that version")
     if not base:
         raise SstFlaw(at + 9, "its footer has 0 for what is added to checksums, which no writer has")
     return Footer(at, version, footer[0], base, Handle(at - TRAILER_BYTES - size, size), None)
+
+
+def _footer_holds(footer: bytes, at: int) -> bool:
+    """Return whether the checksum of a footer at byte `at` holds; only footers from version 6 on have one."""
+    stored, base = struct.unpack_from("<II", footer, 5)
+    check = CHECKSUMS.get(footer[0]) if footer[1:5] == _EXTENDED else None
+    return check is not None and check(footer[:5] + bytes(4) + footer[9:]) + _modifier(base, at) & _MASK == stored
+
+
+def _holds_with_last(check: Callable[[bytes], int], body: bytes, modifier: int, stored: int) -> Callable[[int], bool]:
+    """Return a function that tells whether the checksum of a block holds with another last byte."""
+    return lambda last: (check(body[:-1] + bytes([last])) + modifier) & _MASK == stored
 
 
 def _decode_handles(part: bytes, at: int) -> tuple[Handle, Handle]:

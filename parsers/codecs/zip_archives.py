@@ -1,4 +1,7 @@
-"""Zip archives of known members: every member is decompressed, and its bytes must be those that the archive states."""
+"""Zip archives of known members: every member is decompressed, and its bytes must be those that the archive states.
+
+The CRC-32 of a member covers neither its compression method nor the version that reading it needs.
+"""
 
 from __future__ import annotations
 

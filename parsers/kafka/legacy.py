@@ -29,6 +29,7 @@ from cklog.budgets import BATCH_BYTES
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, Header, KafkaRecord
 from cklog.parsers.kafka.payloads import BadBatch, Budget
+from cklog.unknown_formats import proves_damaged_bit
 
 FRONT = struct.Struct(
     ">q"  # offset
@@ -90,6 +91,13 @@ def verify(message: bytes) -> None:
     computed = zlib.crc32(memoryview(message)[_CHECKED_FROM:])
     if computed != crc:
         raise BadBatch(f"crc is {crc:08x}, the message's bytes give {computed:08x}")
+
+
+def is_damaged_magic(message: bytes) -> bool:
+    """Return whether the CRC-32 of a message of a later format proves that one bit of the format is damaged."""
+    crc, magic = FRONT.unpack_from(message)[2:4]
+    rest = message[_CHECKED_FROM + 1 :]
+    return proves_damaged_bit(magic, (0, 1), lambda one: one in (0, 1) and zlib.crc32(bytes([one]) + rest) == crc)
 
 
 def header(data: bytes, budget: Budget | None = None) -> Header:

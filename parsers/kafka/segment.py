@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import crc32c
 import numpy as np
 
 from cklog.arrays.types import Bytes, Ints
@@ -23,16 +24,19 @@ from cklog.engine.scan import Damage
 from cklog.errors import Picklable
 from cklog.model.wording import numbered
 from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, UNKNOWN_ATTRIBUTES, Header, header, near, verify
+from cklog.parsers.kafka.batches import BEFORE_LENGTH, CHECKED_FROM, HEADER, Header, header, near, verify
 from cklog.parsers.kafka.payloads import NEWEST_CODEC, BadBatch, BatchOverBudget, Budget, UnknownBatch
 from cklog.progress import count_bytes
 from cklog.storage import FileEntry, open_file
+from cklog.unknown_formats import proves_damaged_bit
 
 BLOCK_BYTES = 1 << 20
 """Read at a time where batches are read whole."""
 
 PROBE_BYTES = 64 << 10
 """Read at a time where only headers are."""
+
+_KNOWN_ATTRIBUTES = frozenset(one for one in range(1 << 7) if one & 7 <= NEWEST_CODEC)
 
 _NAME = re.compile(r"(?:^|/)[0-9]{20}\.log$")
 _DIGITS = re.compile("[0-9]{20}")
@@ -255,13 +259,24 @@ def whole_header(segment: Segment, at: int, check: bool, ordinary: bool) -> Head
     head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
     if at + head.size > segment.size:
         raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
+    if (unknown := head.attributes & 0xFFFF not in _KNOWN_ATTRIBUTES) or check:
+        batch = segment.bytes(at, head.size)
+        if unknown:
+            _require_damaged_attributes(head, batch)
+        verify(head, batch)
+    return head
+
+
+def _require_damaged_attributes(head: Header, batch: bytes) -> None:
+    """Raise `UnknownBatch` for attributes that are not known, unless the CRC proves that one bit of them is damaged."""
+    rest, attributes = batch[CHECKED_FROM + 2 :], head.attributes & 0xFFFF
+    if proves_damaged_bit(
+        attributes, _KNOWN_ATTRIBUTES, lambda one: crc32c.crc32c(one.to_bytes(2, "big") + rest) == head.crc
+    ):
+        return
     if head.codec > NEWEST_CODEC:
         raise UnknownBatch(f"compression codec {head.codec}, known are 0 to {NEWEST_CODEC}")
-    if check:
-        verify(head, segment.bytes(at, head.size))
-    if head.attributes & UNKNOWN_ATTRIBUTES:
-        raise UnknownBatch(f"attributes {head.attributes & 0xFFFF:016b}, of which only 7 bits are known")
-    return head
+    raise UnknownBatch(f"attributes {attributes:016b}, of which only 7 bits are known")
 
 
 def whole_message(segment: Segment, at: int, check: bool = True) -> bytes:
@@ -327,13 +342,16 @@ def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tupl
 def _end_of_newer(segment: Segment, at: int, ordinary: bool) -> int | None:
     """Return where a batch of a format newer than 2 ends; None: none begins here.
 
-    Formats agree on where they say their length, and another batch, or the end, must follow there.
+    Formats agree on where they say their length, and another batch, or the end, must follow there. The CRC of formats 0
+    and 1 covers the format, and that of format 2 does not.
     """
     front = segment.bytes(at, legacy.FRONT.size)
     if not _is_newer(front):
         return None
     size = BEFORE_LENGTH + int.from_bytes(front[8:BEFORE_LENGTH], "big", signed=True)
     if not legacy.FRONT.size <= size <= min(BATCH_BYTES, segment.size - at):
+        return None
+    if legacy.is_damaged_magic(segment.bytes(at, size)):
         return None
     follows = segment.bytes(at + size, legacy.FRONT.size)
     whole = not follows or _is_newer(follows) or segment.first(at + size, ordinary) is not None

@@ -10,7 +10,7 @@ end: high watermarks are written every 5 s, recovery points and log starts every
 
     NNNNNNNNNNNNNNNNNNNN.snapshot   version:i16 = 1  crc32c:u32  count:i32  entry*       as of offset N (exclusive)
         entry = producerId:i64  epoch:i16  lastSequence:i32  lastOffset:i64  offsetDelta:i32  timestamp:i64
-                coordinatorEpoch:i32  currentTxnFirstOffset:i64 (-1 none); the CRC covers all behind it
+                coordinatorEpoch:i32  currentTxnFirstOffset:i64 (-1 none); the CRC covers all behind it, and no version
     NNNNNNNNNNNNNNNNNNNN.txnindex   entry*, one per aborted transaction whose marker lies in segment N
         entry = version:i16 = 0  producerId:i64  firstOffset:i64  lastOffset:i64 (of its marker)  lastStableOffset:i64
 

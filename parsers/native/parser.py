@@ -16,10 +16,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from cklog.arrow_errors import ARROW_ERRORS
 from cklog.budgets import reading
 from cklog.engine.scan import Split
 from cklog.errors import first_line
@@ -29,15 +28,14 @@ from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.model.verdict import UNKNOWN_VERSION, UNREAD
 from cklog.parsers.codecs.hadoop_crc import EMPTIED, EMPTY, check_pieces, file_of, is_readable, sidecar_of
-from cklog.parsers.codecs.stream_heads import HEAD_BYTES, require_known_head
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
-from cklog.parsers.jsonl.stream import COMPRESSION
+from cklog.parsers.native.file_formats import format_fault, is_bit_damaged
 from cklog.parsers.native.manifest import checked_manifest, slips_in, tells_of_outputs_alone
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.progress import count_bytes, portion, stage
-from cklog.storage import FileEntry, Root
+from cklog.storage import FileEntry, Root, open_file
 from cklog.unknown_formats import UnknownFormat
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -198,7 +196,7 @@ class Native(Format):
                 if not faults and entry.size:
                     yield from row_groups(uri, entry.path, entry.size, split_bytes, wanted)
                 continue
-            if UNKNOWN_VERSION in faults:
+            if faults & {UNKNOWN_VERSION, "corrupt-file"}:
                 continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
@@ -260,9 +258,13 @@ class Native(Format):
                 pass  # not seen, and so the root says of it
         if sums is not None and not is_readable(sums):
             yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
-        unreadable = self._format_fault(entry, wrong is not None)
-        if isinstance(unreadable, UnknownFormat):  # whatever the checksum says
-            yield _finding(unreadable.id, "error", entry.path, f"is not read: {unreadable}. Use a newer cklog")
+        opened = partial(open_file, self._root.uri(entry.path), entry.size)
+        unreadable = format_fault(entry.path, opened, wrong is not None) if entry.size else None
+        if isinstance(unreadable, UnknownFormat):
+            id, why = unreadable.id, f"is not read: {unreadable}. Use a newer cklog"
+            if wrong is not None and is_bit_damaged(entry.path, self._root.read(entry.path), sums or b""):
+                id, why = "corrupt-file", f"is not read: {unreadable}. Its .crc shows that one bit is damaged"
+            yield _finding(id, "error", entry.path, why)
             return
         if wrong is not None:
             offset = wrong.offset if entry.size else None
@@ -274,24 +276,6 @@ class Native(Format):
         if unreadable is not None and not self._root.is_refused(entry.path, unreadable):
             reason = first_line(unreadable)
             yield _finding("corrupt-file", "error", entry.path, f"has no Parquet footer that can be read: {reason}")
-
-    def _format_fault(self, entry: FileEntry, mismatched: bool) -> Exception | None:
-        """Return why a file's format is not known or cannot be read: by its footer, or by how a stream begins.
-
-        How a stream begins is looked at where its checksum is wrong; else reading it says so.
-        """
-        codec = COMPRESSION.get(suffix_of(entry.path))
-        try:
-            if entry.size and entry.path.endswith(".parquet"):
-                from cklog.parsers.tables.parquet import footer
-
-                footer(self._root.uri(entry.path), entry.size)
-            elif mismatched and codec is not None:
-                with self._root.open(entry.path) as file:
-                    require_known_head(codec, file.read(HEAD_BYTES))
-        except (OSError, *ARROW_ERRORS, UnicodeDecodeError) as error:
-            return error
-        return None
 
     def _pieces(self, entry: FileEntry) -> Iterator[bytes]:
         """Read a file of any size, piece by piece."""

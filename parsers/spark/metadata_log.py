@@ -10,9 +10,8 @@
 
 Lines end in a newline, the last one does not. Spark writes a temporary file and renames it, so a file that is there
 should be whole; object stores, full disks and copies made in haste leave others. Beside each file may lie its Hadoop
-checksum. Damage is returned as a `cklog.inputs.batches.FileFlaw`, never raised.
-
-Logs of files that a Spark query keeps: a file source's, which says what a batch reads, and a file sink's.
+checksum. Damage is returned as a `cklog.inputs.batches.FileFlaw`, never raised. Two logs list files: a file source's,
+which says what a batch reads, and a file sink's.
 
 Tasks write part files into the sink's folder, where readers find them; a batch counts when its file appears in the log,
 `_spark_metadata/N`. A batch that was cut short leaves part files that no log lists, and runs again with other names:
@@ -128,7 +127,19 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
         _check_sums(data, sums)
         return replace(done, value=value)
     except Damaged as damaged:
-        return replace(done, flaw=damaged.flaw)
+        flaw = damaged.flaw
+        if flaw.id == UNKNOWN_VERSION and is_bit_damaged(data, sums or b"", decode):
+            flaw = FileFlaw("torn-batch-file", flaw.offset, f"{flaw.why}; its checksum shows that one bit is damaged")
+        return replace(done, flaw=flaw)
+
+
+def is_bit_damaged(data: bytes, sums: bytes, decode: Callable[[bytes], Any]) -> bool:
+    """Return whether Hadoop's checksums show that one bit of a file is damaged, and its version without that known."""
+    try:
+        decode(hadoop_crc.undo_flipped_bit(data, sums) or data)
+    except Damaged as damaged:
+        return damaged.flaw.id != UNKNOWN_VERSION
+    return True
 
 
 def why_not(error: Exception) -> str:

@@ -39,11 +39,12 @@ from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNKNOWN_VERSION, UNREAD
 from cklog.parsers.codecs import snappy_frames
 from cklog.parsers.codecs.byte_stream import ByteStream
+from cklog.parsers.codecs.hadoop_crc import sidecar_of
 from cklog.parsers.codecs.streams import open_stream
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.parsers.codecs.zip_archives import BadArchive, read_member
 from cklog.parsers.codecs.zstd_frames import has_checksums
-from cklog.parsers.spark.metadata_log import Damaged, version_of, why_not
+from cklog.parsers.spark.metadata_log import Damaged, is_bit_damaged, version_of, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
@@ -148,11 +149,14 @@ class StateContents:
     def _refuse_unknown(self, entry: FileEntry) -> None:
         """Raise `Damaged` for a file whose version is not known, as far as it can be read; look for nothing else.
 
-        Its checksum has refuted the file already: what cannot be read, or decoded, now says nothing more of it.
+        Its checksum has refuted the file already: what cannot be read, or decoded, now says nothing more of it. A bit
+        that the checksum shows to be damaged is looked for in a snapshot, which stores its version as it is.
         """
         try:
             if entry.path.endswith(".zip"):
-                parts_of(self._root.read(entry.path))
+                data, side = self._root.read(entry.path), self._by_path.get(sidecar_of(entry.path))
+                if not is_bit_damaged(data, self._root.read(side.path) if side else b"", parts_of):
+                    parts_of(data)
             elif entry.path.endswith(".changelog") and (plain := self._decompress(entry, prove=False)) is not None:
                 _read_head(next(plain, b""), plain)
         except (Damaged, OverBudget, OSError, ValueError, *ARROW_ERRORS) as error:

@@ -6,7 +6,7 @@
     token  = method (0x10 stored, 0x20 LZ4) + level; no block is longer than 2**(10 + level) bytes
 
 The checksum is XXH32 of the plain bytes, of which the writer keeps 28 bits. A stream that was cut short has no end
-block, or ends in the middle of one; a flipped bit fails the checksum.
+block, or ends in the middle of one; a flipped bit fails the checksum. No checksum covers the method.
 """
 
 from __future__ import annotations

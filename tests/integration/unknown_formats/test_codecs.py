@@ -51,7 +51,7 @@ def _frame(codec: str) -> bytes:
 STREAMS: dict[str, tuple[str, list[Callable[[bytes], bytes]]]] = {
     "gzip-method": ("gzip", [_at(2, number) for number in later(8)]),
     "zstd-magic": ("zstd", [_at(0, number) for number in (0x1E, 0x22, 0x27, *later(0x28))]),
-    "lz4-version": ("lz4", [_at(4, 0x80 | 0x24), _at(4, 0xC0 | 0x24)]),
+    "lz4-version": ("lz4", [_at(4, 0x80 | 0x24), _at(4, 0x80 | 0x20)]),
     "lz4-legacy": ("lz4", [lambda data: bytes.fromhex("02214c18") + data[4:]]),
 }
 
@@ -83,7 +83,9 @@ def test_a_stream_of_another_version_is_not_known(row: str) -> None:
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "lz4"])
 def test_a_damaged_beginning_of_a_stream_is_damage(codec: str) -> None:
     packed = _packed(codec)
+    flipped = [(4, packed[4] | 0x80)] if codec == "lz4" else []  # its checksum holds without that bit
     numbers = {"gzip": [(2, 0), (2, 7), (1, 0x8A)], "zstd": [(0, 0x1F), (2, 0x2E)], "lz4": [(4, 0x24), (1, 0x20)]}
+    numbers[codec] += flipped
     for place, value in numbers[codec]:
         with pytest.raises(OSError, match=r".") as raised:
             _read_all(codec, _at(place, value)(packed))
@@ -179,7 +181,8 @@ def test_records_before_a_frame_of_another_version_are_read(run: Path) -> None:
     assert [row["id"] for row in said["findings"] if "a.jsonl.zst" in row["message"]].count("unknown-version") == 1
 
 
-def test_a_checksum_makes_no_damage_of_a_later_gzip(run: Path) -> None:
+@pytest.mark.parametrize(("method", "damaged"), [(9, True), (11, False)])
+def test_a_checksum_makes_damage_of_a_flipped_bit_alone(method: int, damaged: bool, run: Path) -> None:
     import zlib
 
     (run / "checkpoints/a.jsonl").write_bytes(line(checkpoint("agg", 1, kind="local")))
@@ -189,8 +192,8 @@ def test_a_checksum_makes_no_damage_of_a_later_gzip(run: Path) -> None:
     sums = b"crc\0" + (512).to_bytes(4, "big") + zlib.crc32(packed).to_bytes(4, "big")
     (run / "checkpoints/.b.jsonl.gz.crc").write_bytes(sums)
     assert answer("recovery-line", run)[0] == 0
-    file.write_bytes(_at(2, 9)(packed))
-    require_unknown(file.name, "recovery-line", run)
+    file.write_bytes(_at(2, method)(packed))
+    (require_damaged if damaged else require_unknown)(file.name, "recovery-line", run)
 
 
 def _dump(folder: Path) -> Path:
@@ -305,13 +308,17 @@ def test_a_block_of_leveldb_of_another_compression_is_not_known(leveldb: Path, b
     kind = numbers[2] + numbers[3]  # behind the index
     if block == "data":
         kind = _first_block_end(data)
-    for number in (2, 255):
+    for number in (data[kind] ^ 6, 255):
         changed = bytearray(_at(kind, number)(data))
         if mended:
             start = numbers[2] if block == "index" else 0
             changed[kind + 1 : kind + 5] = _masked(bytes(changed[start : kind + 1]))
         table.write_bytes(bytes(changed))
         require_unknown("window", "recovery-line", leveldb.parent)
+    if not mended:  # the checksum holds without one bit
+        table.write_bytes(_at(kind, data[kind] ^ 64)(data))
+        code, found = answer("recovery-line", leveldb.parent)
+        assert (code, found["error"]["id"]) == (65, "corrupt-input")
 
 
 def _first_block_end(data: bytes) -> int:
