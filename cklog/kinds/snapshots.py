@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersSnapshots
 from cklog.kinds.kind import Kind, Opened
 from cklog.lines.recovery.work import with_counts
@@ -83,8 +84,27 @@ class SnapshotsKind(Kind):
         plan = self._plan(question, parser)
         return plan if logs is None or question.at else without_lost_results(plan, logs)
 
+    def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        with self.reading_once():
+            return super()._whole_line(command, self._with_tables(question), kafka)
+
+    def _with_tables(self, question: Question) -> Question:
+        """Return a question without tables with those from which pending manifests are gone, if they can be read."""
+        if question.sinks or not question.check_files:
+            return question
+        from cklog.runs.snapshots.beside.pending import pending_tables
+
+        plan = self._plan(replace(question, at=()))
+        sinks = self._kept.once("pending", lambda: pending_tables(self._parser, self._opened.root, plan))
+        found = replace(question, sinks=sinks)
+        try:
+            return found if sinks and self._sink_tables(found).tables else question
+        except (NotFound, UsageError):  # no table, or nothing that reads it: the answer asks for --sink
+            return question
+
     def _beside_sinks(self, question: Question) -> tuple[OffersSnapshots, OpenedTables | None]:
         """Return the tables of a question, and a parser that finds the files that the job has for them there."""
+        question = self._with_tables(question)
         if not question.sinks:
             return self._parser, None
         from cklog.sink_tables.naming import table_maps

@@ -88,7 +88,8 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
     runs = tuple(_acted(run, told) if run is mine else run for run in line.runs)
     details = {**line.details, "sinks": held, "sink_line": told}
     if not agrees:
-        by_state = f" By state alone: {details['headline']}" if "headline" in details else ""
+        own = details.get("headline") if told.fits is None else None  # else that of the line that fits is added
+        by_state = f" By state alone: {own}" if own else ""
         details |= {"headline": f"{_headline(told)}{by_state}", "restore": []}
     return replace(
         found,
@@ -111,6 +112,7 @@ def with_line_that_fits(
         return found
     subtask, _, number = told.at.rpartition("=")
     older = again(subtask, int(number)).result
+    headline = f"{found.result.details['headline']} With --at {told.at}: {older.details['headline']}"
     line = replace(
         found.result,
         line=older.line,
@@ -118,6 +120,7 @@ def with_line_that_fits(
         sources=older.sources,
         rolled_back=older.rolled_back,
         recovery_time=older.recovery_time,
+        details={**found.result.details, "headline": headline},
     )
     return replace(found, result=line)
 

@@ -24,7 +24,7 @@ _ROLES = (": Writer", ": Committer")
 """How Flink names the two operators of a sink, from metadata version 5 on."""
 
 _COUNTS: Mapping[str, Numbered] = {"paimon": "identifier"}
-FILES, DYNAMIC, IN_PROGRESS = "file", "iceberg-dynamic", "in-progress"
+FILES, ICEBERG, DYNAMIC, IN_PROGRESS = "file", "iceberg", "iceberg-dynamic", "in-progress"
 
 
 class ShortFile(NamedTuple):

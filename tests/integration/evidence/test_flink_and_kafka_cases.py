@@ -74,6 +74,29 @@ def test_a_pending_manifest_that_was_removed_leaves_the_checkpoint_before() -> N
     assert fates == {(13, "skipped"), (14, "once")}, "the table has 13, and the job writes 14 again"
 
 
+@pytest.mark.parametrize("below", ["", "ckpt"])
+def test_the_table_that_a_pending_manifest_was_removed_from_is_looked_at_where_a_map_leads(below: str) -> None:
+    pytest.importorskip("pyiceberg")
+    case = "08-pending-manifest-orphan-removed"
+    mapped = ("--map", f"/srv/job/h4/cases/{case}={REPORTS / case}")
+    code, found = asked(f"{case}/{below}", *mapped)
+    [run] = found["result"]["runs"]
+    assert (code, run["action"], run["chosen"]) == (3, "restart-older", "chk-13")
+    assert [table["agrees"] for table in found["result"]["details"]["sinks"]] == [False]
+    assert not [claim for claim in claims(found) if "tables" in claim]
+    code, found = answer("impact", f"reports/{case}/{below}", *mapped)
+    fates = {(row["from"], row["fate"]) for row in found["result"]["intervals"]}
+    assert (code, fates) == (3, {(13, "skipped"), (14, "once")})
+
+
+def test_the_headline_is_of_the_line_that_is_answered() -> None:
+    pytest.importorskip("pyiceberg")
+    _, found = asked("08-pending-manifest-orphan-removed/ckpt", "--sink", "./wh/d/t")
+    headline = found["result"]["details"]["headline"]
+    assert "Restore bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb/chk-13" in headline
+    assert "Restore bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb/chk-14" not in headline
+
+
 def test_a_pending_manifest_that_nobody_looked_for_is_no_plain_restart() -> None:
     code, found = asked("08-pending-manifest-orphan-removed/ckpt")
     assert (code, found["result"]["action"]) == (5, "undetermined")

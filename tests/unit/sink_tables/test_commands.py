@@ -56,7 +56,9 @@ def test_a_table_behind_the_line_asks_for_an_older_one() -> None:
     assert (ended.code, result["action"]) == (3, "restart-older")
     assert result["runs"][0]["chosen"] == "batch 4"
     assert result["details"]["sink_line"]["at"] == "query/0=4"
-    assert " By state alone: The line is batch 5" in result["details"]["headline"]
+    headline = "The tables contradict batch 5; the newest line that they agree with is batch 4. With --at "
+    assert result["details"]["headline"].startswith(f"{headline}query/0=4: The line is batch 4")
+    assert "By state alone" not in result["details"]["headline"]
     assert cklog("recovery-line", SPARK, "--sink", "words=/lake/delta-4", "--at", "query/0=4").code == 3
 
 

@@ -5,6 +5,7 @@ Whether a manifest of Iceberg that is gone was committed, and deleted for that, 
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypedDict
@@ -21,7 +22,8 @@ from cklog.runs.snapshots.beside.shown import shown_findings, shown_since
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.plan import SnapshotPlan, older_than
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
-from cklog.runs.snapshots.waiting import FILES, IN_PROGRESS, Waiting, waiting_in
+from cklog.runs.snapshots.waiting import DYNAMIC, FILES, ICEBERG, IN_PROGRESS, Waiting, waiting_in
+from cklog.storage import Root
 
 _NOUNS: Mapping[str, str] = {FILES: "file", "paimon": "file"}
 
@@ -158,6 +160,25 @@ def with_pending(
         )
     result = replace(line, notes=notes, runs=runs, details={**line.details, "pending": rows})
     return replace(draft, result=result, findings=[*draft.findings, *findings])
+
+
+def pending_tables(parser: OffersSnapshots, root: Root, plan: SnapshotPlan) -> tuple[str, ...]:
+    """Return the Iceberg tables, as `--sink` takes them, from whose metadata pending manifests are gone.
+
+    A manifest is in the table's folder `metadata`, unless the job's settings say otherwise. Only tables below PATH, or
+    where a map leads, are returned, and of several jobs none: nothing says which of them writes to a table.
+    """
+    found: dict[str, str] = {}
+    for judged in plan.groups[0].snapshots if len(plan.groups) == 1 else ():
+        table = plan.survey.tables.get(judged.folder.path)
+        for one in waiting_in(parser, judged.folder.path, table) if table is not None else ():
+            folder = posixpath.dirname((one.pending.missing or ("",))[0])
+            if one.form not in (ICEBERG, DYNAMIC) or posixpath.basename(folder) != "metadata":
+                continue
+            info, here = root.look_outside(folder), root.resolve(posixpath.dirname(folder))
+            if info is not None and info.kind == "folder" and here is not None:
+                found.setdefault(one.pending.sink, here)
+    return tuple(f"{sink}={uri}" for sink, uri in found.items())
 
 
 def _loses_rows(one: Waiting) -> bool:
