@@ -7,6 +7,7 @@ key, the newest of which holds; a null in place of an offset deletes it, and the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -27,6 +28,19 @@ class ConnectKey(NamedTuple):
 
     connector: str
     partition: tuple[tuple[str, str], ...]
+
+
+_OFFSETS = re.compile(r"(?:.*[-_.])?connect[-_.a-z0-9]*offsets?(?:[-_.].*)?|mm2-offsets\..*", re.IGNORECASE | re.DOTALL)
+"""What topics of offsets are called: `connect-offsets` by Kafka's own configuration, and after it by most others."""
+
+
+def is_offsets_topic(topic: str) -> bool:
+    """Return whether a topic is called as one of offsets.
+
+    >>> [is_offsets_topic(name) for name in ("connect-offsets", "my_connect_offsets", "orders", "connect-configs")]
+    [True, True, False, False]
+    """
+    return _OFFSETS.fullmatch(topic) is not None
 
 
 @dataclass(frozen=True, slots=True)

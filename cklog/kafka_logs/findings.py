@@ -124,6 +124,10 @@ def _noted_begin(p: Partition) -> tuple[int, str] | None:
     return None
 
 
+OFFSETS_DELETED = "Connectors whose offsets were all deleted start over with a new snapshot"
+"""What follows where a topic of connectors' offsets begins late."""
+
+
 def late_start_findings(partitions: Iterable[Partition], hidden: str, effect: Effect = "none") -> Iterator[Finding]:
     """Find logs that should be compacted and do not begin at offset 0; `hidden`: what follows, `effect`: on the run."""
     for p in partitions:

@@ -21,7 +21,15 @@ import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import first_line
-from cklog.inputs.connectors import RecordFate, RecordFates, StoredOffset, StoredOffsets, StoreForm, TakenRecord
+from cklog.inputs.connectors import (
+    RecordFate,
+    RecordFates,
+    StoredOffset,
+    StoredOffsets,
+    StoreForm,
+    TakenRecord,
+    is_offsets_topic,
+)
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.partitions import Folder
@@ -85,7 +93,7 @@ class Connect(Format):
             if not entry.path.lower().endswith(_SUFFIXES):
                 continue
             segment = _SEGMENT.fullmatch(entry.path)
-            if segment and topics.is_offsets_topic(segment[2]) and (segment[1] or "") not in brokers:
+            if segment and is_offsets_topic(segment[2]) and (segment[1] or "") not in brokers:
                 found.add(segment[1] or "")
             elif _FILE.fullmatch(entry.path) or (_EXPORT.fullmatch(entry.path) and _is_export(root, entry)):
                 found.add(posixpath.dirname(entry.path))
@@ -109,7 +117,7 @@ class Connect(Format):
     @cached_property
     def _offset_folders(self) -> tuple[Folder, ...]:
         """Those of topics of offsets: by their name, or, if none is called so, by what they hold."""
-        named = tuple(folder for folder in self._folders if topics.is_offsets_topic(folder.topic))
+        named = tuple(folder for folder in self._folders if is_offsets_topic(folder.topic))
         others = (f for f in self._folders if not f.internal)
         return named or tuple(f for f in others if topics.holds_offsets(self._root, f))
 

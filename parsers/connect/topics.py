@@ -7,7 +7,6 @@ by the scan of their headers (`cklog.kafka_logs`), and not once more here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,20 +24,8 @@ from cklog.parsers.kafka.groups import SegmentPart, read_records
 from cklog.parsers.kafka.payloads import BadBatch
 from cklog.storage import FileEntry, Root
 
-OFFSETS = re.compile(r"(?:.*[-_.])?connect[-_.a-z0-9]*offsets?(?:[-_.].*)?|mm2-offsets\..*", re.IGNORECASE | re.DOTALL)
-"""What topics of offsets are called: `connect-offsets` by Kafka's own configuration, and after it by most others."""
-
 _PROBED = 256 << 10
 """Bytes of a topic of another name that are looked at for keys of connectors."""
-
-
-def is_offsets_topic(topic: str) -> bool:
-    """Return whether a topic is called as one of offsets.
-
-    >>> [is_offsets_topic(name) for name in ("connect-offsets", "my_connect_offsets", "orders", "connect-configs")]
-    [True, True, False, False]
-    """
-    return OFFSETS.fullmatch(topic) is not None
 
 
 def written(root: Root, folder: Folder, fates: RecordFates) -> Iterator[Written | Damage]:

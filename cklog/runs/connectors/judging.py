@@ -13,7 +13,7 @@ from cklog.inputs.connectors import StoredOffset, StoredOffsets, TakenRecord
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersConnectors
 from cklog.inputs.partitions import Partition
-from cklog.kafka_logs.findings import late_start_findings, partition_findings
+from cklog.kafka_logs.findings import OFFSETS_DELETED, late_start_findings, partition_findings
 from cklog.kafka_logs.group_commits import record_fates
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.findings import Effect, Finding, Where, effect_of_error
@@ -76,9 +76,7 @@ class OffsetJudge:
             findings += damage_findings(item for p in partitions for item in p.damage)
             findings += _missing_partitions(self._partitions)
             findings += _empty_partitions(partitions)
-            findings += late_start_findings(
-                partitions, "Connectors whose offsets were all deleted start over with a new snapshot"
-            )
+            findings += late_start_findings(partitions, OFFSETS_DELETED)
         return judged, findings
 
     def _held(self, one: Judged, starts: Mapping[str, str]) -> Judged:

@@ -15,10 +15,11 @@ from functools import cached_property
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
+from cklog.inputs.connectors import is_offsets_topic
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.deleted import deleted_findings, deleted_rows
-from cklog.kafka_logs.findings import commit_findings, late_start_findings, partition_findings
+from cklog.kafka_logs.findings import OFFSETS_DELETED, commit_findings, late_start_findings, partition_findings
 from cklog.kafka_logs.identity import is_another_log, resume_offset
 from cklog.kafka_logs.logs import CommittedOffsets, PartitionLogs
 from cklog.kafka_logs.partition import cut_alone
@@ -162,6 +163,7 @@ class PartitionLog:
                 (partitions[folder.name] for folder in self.logs.layout.commit_folders),
                 "Groups whose commits were all deleted have no offset: auto.offset.reset decides where they start",
             ),
+            *late_start_findings((p for p in partitions.values() if _has_connectors(p)), OFFSETS_DELETED),
             *commit_findings(commits, partitions),
             *deleted_findings(deleted),
         ]
@@ -347,9 +349,19 @@ def _of(some: list[Partition], every: list[Partition]) -> str:
     return "the log" if len(every) == 1 else f"{len(some)} of {len(every)} logs"
 
 
+def _has_connectors(p: Partition) -> bool:
+    return is_offsets_topic(p.folder.topic)
+
+
 def _notes(partitions: Iterable[Partition]) -> tuple[str, ...]:
-    """What the answer takes for granted."""
+    """Return what the answer assumes, and which question answers for connectors whose offsets are here."""
     every = list(partitions)
+    topics = sorted({p.folder.topic for p in every if _has_connectors(p)})
+    where = [f"{first_few(topics, 3)}: --from connect says where the connectors resume."] if topics else []
+    return (*_assumed(every), *where)
+
+
+def _assumed(every: list[Partition]) -> tuple[str, ...]:
     if all(p.folder.clean for p in every):
         made = any(not segment.indexed for p in every for segment in p.folder.segments)
         but = ", except the segments whose index is not here" if made else ""

@@ -55,6 +55,18 @@ def test_a_topic_of_offsets_that_begins_late_has_lost_connectors() -> None:
     assert "begins at offset 9000" in told["compacted-log-cut"]
 
 
+def test_a_brokers_answer_says_that_a_topic_of_offsets_begins_late() -> None:
+    case = REPORTS / "32-connect-offsets-deleted"
+    for place in (case, case / "kafka"):
+        code, found, told = line(place)
+        assert (code, found["action"]) == (0, "restart")
+        assert "begins at offset 9000" in told["compacted-log-cut"]
+        assert "connect-offsets: --from connect says where the connectors resume." in found["notes"]
+        _, rows = answer("scan", place)
+        [row] = rows["result"]["runs"]
+        assert (row["action"], row["worst"]) == ("restart", ["compacted-log-cut"])
+
+
 def test_a_hanging_transaction_is_named_with_its_way_out() -> None:
     _, found = answer("recovery-line", REPORTS / "34-hanging-transaction" / "kafka")
     group, log = sorted(message for _, message in said(found, "open-transaction"))
