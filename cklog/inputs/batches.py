@@ -163,6 +163,19 @@ class Batch:
     watermark: int | None
 
 
+class ListedBatches(NamedTuple):
+    """The planned batches without a commit that a sink has.
+
+    `by` : what says so; `complete` : whether it has all of them but the newest; `skips` : whether the sink drops every
+    batch up to the newest that it has, and never forgets that
+    """
+
+    by: str
+    batches: frozenset[int]
+    complete: bool
+    skips: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataLogs:
     """Everything in `metadata`, `offsets/` and `commits/`, which lie below the folder `prefix` ("" or "name/").
@@ -173,8 +186,8 @@ class MetadataLogs:
     tracked asynchronously, so that batches leave nothing between those that are here. `continuous`: a continuous
     trigger wrote the newest plan, when its epoch had ended; such a query keeps no state. `shown_done` is the newest
     batch that has no commit and that its sink and its state show to be done, -1 for none. `sink_lists` are those of the
-    planned batches without a commit that the file sink's log lists; None: that is not known. `state_has_ids`: the
-    newest version of the state has an id in its name (state checkpoint format 2), which a commit has to give.
+    planned batches without a commit that the sink has; None: that is not known. `state_has_ids`: the newest version of
+    the state has an id in its name (state checkpoint format 2), which a commit has to give.
     """
 
     prefix: str
@@ -188,7 +201,7 @@ class MetadataLogs:
     continuous: bool = False
     unseen: tuple[str, ...] = ()
     shown_done: int = -1
-    sink_lists: frozenset[int] | None = None
+    sink_lists: ListedBatches | None = None
     state_has_ids: bool = False
     _plans: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The batches in `offsets`, in order."""

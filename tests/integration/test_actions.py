@@ -287,7 +287,7 @@ def test_batches_that_sink_and_state_show_to_be_done_need_no_commit(tmp_path: Pa
     code, found = answered(folder)
     run = found["result"]["runs"][0]
     assert (code, run["action"], run["lost"]) == (0, "restart", 0)
-    assert "ck/commits/5 is missing, but the file sink's log lists" in found["result"]["details"]["headline"]
+    assert "ck/commits/5 is missing, but the file sink's log has" in found["result"]["details"]["headline"]
 
 
 def test_a_spark_query_that_would_skip_batches_is_repaired_first(tmp_path: Path) -> None:

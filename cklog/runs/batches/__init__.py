@@ -15,6 +15,7 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `positions`: files in which sources keep positions of their own
 - `source_tables`: Delta tables that the query reads as streams
 - `file_sink`: the log of the file sink
+- `done`: batches without a commit that the query's sink shows to be done
 - `state_line`: to which batch all state stores can go back
 - `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
@@ -19,7 +18,7 @@ from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.batches.connectors import log_facts
 from cklog.runs.batches.facts import Fact, file_finding
 from cklog.runs.batches.offsets import SourceRange
-from cklog.runs.batches.targets import can_plan_afresh, first_without_commit, has_state_ids, names_states
+from cklog.runs.batches.targets import can_plan_afresh, has_state_ids, names_states
 
 _SINK_LOG = "_spark_metadata"
 _EXAMPLES = 3
@@ -105,29 +104,6 @@ def judge_sink(
         read_from = _folders_read(parser, sources)
         bare = tuple(folder for folder in bare if folder not in read_from)
     return JudgedSink(None, None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
-
-
-def with_done_batches(parser: OffersBatches, logs: MetadataLogs, lacking: Lacking) -> MetadataLogs:
-    """Take batches without a commit for done, where the file sink's log and the state show that they are.
-
-    Read off Spark 4.3: where commits before the newest plan are gone, or all of them, a restart runs that plan alone.
-    Nothing is lost then, and nothing is written twice, if the whole log of the sink lists these batches, and the state
-    after the last of them is there. With state checkpoint format 2 the restart fails.
-    """
-    first, last, sinks = first_without_commit(logs), logs.planned - 1, parser.sinks()
-    unlike = logs.asynchronous or logs.continuous or logs.hidden
-    if first > last or len(sinks) != 1 or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
-        return logs
-    log = parser.sink_log(sinks[0])
-    flawed = any(read.flaw is not None for read in log.reads.values())
-    if flawed or log.listing.newest > logs.planned:  # then what it lists is not known, or is another query's
-        return logs
-    base = log.listing.base
-    lists = frozenset(n for n in range(first, logs.planned + 1) if max(n, base) in log.reads)
-    logs = replace(logs, sink_lists=lists)
-    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
-    listed = {base, *range(base, last + 1)} <= log.reads.keys()
-    return replace(logs, shown_done=last) if listed and not with_ids and lacking(last + 1) == "" else logs
 
 
 def _folders_read(parser: OffersBatches, sources: Iterable[SourceRange]) -> set[str]:

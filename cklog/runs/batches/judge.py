@@ -199,10 +199,10 @@ def _left_over(path: str, when: str) -> str:
 
 def _without_commit(n: int, logs: MetadataLogs) -> str:
     """Say what a restart does without the commit of batch n, the newest one, and what to do now."""
-    if logs.shown_done >= n:
+    if logs.sink_lists is not None and logs.shown_done >= n:
         return (
-            f"The restart fails. The file sink's log and the state show that batch {n} is done: {_COPY} remove this "
-            f"file and its .crc, and a restart runs batch {logs.planned} alone and writes nothing twice."
+            f"The restart fails. {_capital(logs.sink_lists.by)} and the state show that batch {n} is done: {_COPY} "
+            f"remove this file and its .crc, and a restart runs batch {logs.planned} alone and writes nothing twice."
         )
     if logs.planned > n:
         removed = f"the query goes on with batch {logs.planned} alone."
@@ -245,10 +245,10 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
                 f"The restart fails: with state checkpoint format 2 {commits}/{o - 1} alone names the states that "
                 f"batch {o} needs. Put the commits back from a backup{or_go_back(logs)}."
             )
-        elif shown:
+        elif logs.sink_lists is not None and shown:
             message += (
-                f"The file sink's log lists {those} {which}, and all that batch {o} needs of the state is there, so "
-                f"nothing is lost: a restart runs batch {o} alone, and writes nothing twice."
+                f"{_capital(logs.sink_lists.by)} has {those} {which}, and all that batch {o} needs of the state is "
+                f"there, so nothing is lost: a restart runs batch {o} alone, and writes nothing twice."
             )
         else:
             message += (
@@ -261,25 +261,47 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
 def _without_commits(first: int, which: str, logs: MetadataLogs) -> str:
     """Say what is lost of batches without a commit, from `first` to before the newest plan, and what to do now."""
     o, lists = logs.planned, logs.sink_lists
-    lacks = first if lists is None else next((n for n in range(first, o) if n not in lists), None)
+    if lists is None:
+        return _runs_again(
+            first,
+            f"Results that the sink does not have yet are lost. Check whether the sink has {which}. If it has, put the "
+            "commits back.",
+            f"If not, {_COPY}",
+            f", and from a file sink's log the entries above {first}",
+            logs,
+        )
+    by = _capital(lists.by)
+    lacks = next((n for n in range(first, o) if n not in lists.batches), None)
     if lacks is None:
         return (
-            f"The file sink's log lists {which}, so leave the offsets as they are. cklog has no proof that the state "
-            f"for batch {o} is complete. Put the commits back from a backup{or_go_back(logs)}."
+            f"{by} has {which}, so leave the offsets as they are. cklog has no proof that the state for batch {o} is "
+            f"complete. Put the commits back from a backup{or_go_back(logs)}."
         )
-    entries = f", and from the file sink's log the entries above {lacks}" if any(n > lacks for n in lists or ()) else ""
-    lost, how = f"The file sink's log does not list batch {lacks}, so its results are lost.", _COPY.capitalize()
-    if lists is None:
-        entries = f", and from a file sink's log the entries above {lacks}"
-        lost, how = "Results that the sink does not have yet are lost.", f"If not, {_COPY}"
-        lost += f" Check whether the sink has {which}. If it has, put the commits back."
-    if lacks > 0 and logs.ends(lacks - 1) is None:
-        before = f"{logs.offset_log.folder}/{lacks - 1}"
-        return f"{lost} Nothing here says where batch {lacks} starts, because {before} is missing or damaged."
-    return (
-        f"{lost} {how} remove the offsets above {lacks}{entries}, all with their .crc: a restart then runs batch "
-        f"{lacks}."
+    later = any(n > lacks for n in lists.batches)
+    if later and lists.skips:
+        return (
+            f"{by} does not have batch {lacks}, but has batch {max(lists.batches)}, and skips every batch up to that. "
+            f"So the results of batch {lacks} are lost: write them again by hand."
+        )
+    entries = f", and from the file sink's log the entries above {lacks}" if later else ""
+    return _runs_again(
+        lacks, f"{by} does not have batch {lacks}, so its results are lost.", _COPY.capitalize(), entries, logs
     )
+
+
+def _runs_again(batch: int, lost: str, how: str, entries: str, logs: MetadataLogs) -> str:
+    """Say what is lost, and what to remove so that a restart runs a batch, if its start is known."""
+    if batch > 0 and logs.ends(batch - 1) is None:
+        before = f"{logs.offset_log.folder}/{batch - 1}"
+        return f"{lost} Nothing here says where batch {batch} starts, because {before} is missing or damaged."
+    return (
+        f"{lost} {how} remove the offsets above {batch}{entries}, all with their .crc: a restart then runs batch "
+        f"{batch}."
+    )
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:

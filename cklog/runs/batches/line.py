@@ -8,8 +8,8 @@ again with its stored range.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from cklog.engine.kept import Kept
 from cklog.errors import NotFound, UsageError
@@ -28,6 +28,9 @@ from cklog.model.wording import agreeing, many
 from cklog.runs.batches.offsets import end_of, records_between, start_of
 from cklog.runs.batches.plan import PLAN, BatchPlan, plan_of
 from cklog.runs.batches.recovery import batch_works
+
+if TYPE_CHECKING:  # without --sink nothing of it is loaded
+    from cklog.sink_tables.fitting import NamedTable
 
 QUERY = "query"
 """The one operator of such a run, as `query/0`."""
@@ -66,10 +69,15 @@ class BatchesInspection(Inspection):
 
 
 class BatchLog:
-    """The analyses of a micro-batch run."""
+    """The analyses of a micro-batch run; `written` are the tables that a question names, as far as they can be read."""
 
-    def __init__(self, parser: OffersBatches, kept: Kept | None = None) -> None:
-        self._parser = parser
+    def __init__(
+        self,
+        parser: OffersBatches,
+        kept: Kept | None = None,
+        written: Callable[[Question], Sequence[NamedTable]] = lambda question: (),
+    ) -> None:
+        self._parser, self._written = parser, written
         self._once = (kept or Kept()).once
 
     def line(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
@@ -81,7 +89,8 @@ class BatchLog:
         """Prove or refute that the query can restart after a given batch."""
         batch = _batch_of(line)
         newest = self.plan(question)
-        target = plan_of(self._parser, question.as_of, None if batch < 0 else batch, question.check_contents)
+        at, written = None if batch < 0 else batch, self._written(question)
+        target = plan_of(self._parser, question.as_of, at, question.check_contents, written=written)
         hidden = hides_newer(newest.findings) or bool(newest.unjudged)
         checks = unless_hidden(_checks(batch, newest, target, maximal), hidden)
         findings = [*target.findings, *(newest.findings if maximal else ()), *refutations(checks, f"{QUERY}/0={batch}")]
@@ -110,7 +119,8 @@ class BatchLog:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
         at = batches.pop() if batches else None
         contents, tables = question.check_contents, bool(question.sinks)
-        return plan_of(self._parser, question.as_of, at, contents, tables, drop_plans=bool(plans))
+        written = self._written(question)
+        return plan_of(self._parser, question.as_of, at, contents, tables, drop_plans=bool(plans), written=written)
 
     def _draft(self, command: str, plan: BatchPlan, question: Question) -> Draft[RecoveryLine]:
         return Draft(

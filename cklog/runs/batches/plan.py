@@ -7,9 +7,9 @@ it runs again with exactly its stored range.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -22,8 +22,9 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.unchecked import Unchecked
 from cklog.model.verdict import NOT_JUDGED
 from cklog.runs.batches.connectors import judge_sources, read_elsewhere, sources_reach
+from cklog.runs.batches.done import with_done_batches
 from cklog.runs.batches.facts import Fact, seen, sorted_findings
-from cklog.runs.batches.file_sink import Lacking, judge_sink, with_done_batches
+from cklog.runs.batches.file_sink import Lacking, judge_sink
 from cklog.runs.batches.judge import judge, judge_empty, later_facts
 from cklog.runs.batches.offsets import SourceRange, log_offset
 from cklog.runs.batches.repartitions import unfinished
@@ -47,6 +48,9 @@ from cklog.runs.batches.targets import (
     names_states,
     without_repartition,
 )
+
+if TYPE_CHECKING:  # without --sink nothing of it is loaded
+    from cklog.sink_tables.fitting import NamedTable
 
 PLAN = "plan/0"
 """The plans of a query, as `--at` takes it beside the query: those of later batches are dropped."""
@@ -137,6 +141,7 @@ def plan_of(
     check_contents: bool = False,
     tables: bool = False,
     drop_plans: bool = False,
+    written: Sequence[NamedTable] = (),
 ) -> BatchPlan:
     """Find out what a restart does.
 
@@ -147,6 +152,7 @@ def plan_of(
     check_contents : check every block of state files that nothing else proves
     drop_plans : with `at`, do not run a batch in flight again, but drop its plan
     tables : whether the query's sinks are tables, which are asked what they make of a batch that runs again
+    written : those of them that could be read
 
     Raises
     ------
@@ -159,7 +165,7 @@ def plan_of(
     def lacking(logs: MetadataLogs, version: int) -> str | None:
         return first_lacking(parser.state(logs, check_contents, needed=version), logs)
 
-    everything = with_done_batches(parser, everything, partial(lacking, everything))
+    everything = with_done_batches(parser, everything, written, partial(lacking, everything))
     asked = _batches_asked(everything, parser.has_state, as_of, at, drop_plans)
     state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
@@ -269,8 +275,8 @@ def _proof(logs: MetadataLogs) -> str:
     if line < 0 or (read is not None and logs.shown_done < line):
         return ""
     missing = f"{logs.commit_log.folder}/{line} {'is missing' if read is None else 'cannot be read'}, but"
-    if logs.shown_done == line:
-        return f"{missing} the file sink's log lists the batch, and the state after it is there"
+    if logs.sink_lists is not None and logs.shown_done == line:
+        return f"{missing} {logs.sink_lists.by} has the batch, and the state after it is there"
     return f"{missing} batch {logs.planned} was planned after it"
 
 

@@ -234,7 +234,7 @@ def test_batches_that_sink_and_state_show_to_be_done_need_no_commit(commits: tup
     plan = uncommitted(*commits)
     assert (plan.committed, plan.planned, plan.fails, plan.skips) == (5, 6, False, False)
     assert said(plan) == [("warning", "missing-batch-file", f"ck/commits/{commits[0]}")]
-    assert plan.proof.startswith("ck/commits/5 is missing, but the file sink's log lists the batch, and the state")
+    assert plan.proof.startswith("ck/commits/5 is missing, but the file sink's log has the batch, and the state")
     assert [(s.start, s.end) for s in plan.sources] == [({"logOffset": 5}, {"logOffset": 6})]
     assert plan == uncommitted(*commits, at=5), "and asked for"
 
@@ -293,8 +293,8 @@ def test_without_any_commit_the_names_of_the_state_show_that_it_needs_the_ids_of
     [
         ((3, 4, 5), {}, "lost. On a copy of the checkpoint remove the offsets above 3, all with their .crc"),
         ((3,), {}, "offsets above 3, and from the file sink's log the entries above 3, all with their .crc"),
-        ((0,), {}, "The file sink's log does not list batch 0, so its results are lost."),
-        ((), {"ck/state/0/1/6.delta": None}, "The file sink's log lists batches 0 to 5, so leave the offsets as they"),
+        ((0,), {}, "The file sink's log does not have batch 0, so its results are lost."),
+        ((), {"ck/state/0/1/6.delta": None}, "The file sink's log has batches 0 to 5, so leave the offsets as they"),
         ((), {"more/_spark_metadata/5": b"v1\n"}, "Check whether the sink has batches 0 to 5."),
         ((), {"out/_spark_metadata/3": b"v1\n{"}, "Check whether the sink has batches 0 to 5."),
     ],

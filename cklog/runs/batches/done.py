@@ -1,0 +1,82 @@
+"""Batches without a commit of which the query's sink shows that they are done: a file sink's log, or a Delta table.
+
+Read off Spark 4.3: where commits before the newest plan are gone, or all of them, a restart runs that plan alone.
+Nothing is lost then, and nothing is written twice, if the sink has these batches, and the state after the last of them
+is there. With state checkpoint format 2 the restart fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cklog.inputs.batches import ListedBatches, MetadataLogs
+from cklog.inputs.offers import OffersBatches
+from cklog.runs.batches.file_sink import Lacking
+from cklog.runs.batches.targets import first_without_commit, has_state_ids, names_states
+
+if TYPE_CHECKING:  # without --sink nothing of it is loaded
+    from cklog.sink_tables.fitting import NamedTable
+
+
+def with_done_batches(
+    parser: OffersBatches, logs: MetadataLogs, tables: Sequence[NamedTable], lacking: Lacking
+) -> MetadataLogs:
+    """Take batches without a commit for done, where the query's sink and the state show that they are.
+
+    `tables` : those that were named, of which the query may write some
+    """
+    first, last, sinks = first_without_commit(logs), logs.planned - 1, parser.sinks()
+    unlike = logs.asynchronous or logs.continuous or logs.hidden
+    if first > last or unlike or any(n not in logs.offsets for n in range(first, last + 1)):
+        return logs
+    batches = range(first, logs.planned + 1)
+    found = _in_file_sink(parser, logs, sinks[0], batches) if len(sinks) == 1 else _in_tables(logs, tables, batches)
+    if found is None:
+        return logs
+    logs = replace(logs, sink_lists=found)
+    with_ids = has_state_ids(logs) and (parser.has_state or names_states(logs))
+    done = found.complete and not with_ids and lacking(last + 1) == ""
+    return replace(logs, shown_done=last) if done else logs
+
+
+def _in_file_sink(parser: OffersBatches, logs: MetadataLogs, sink: str, batches: range) -> ListedBatches | None:
+    """Return which batches the log of a file sink lists; None: that is not known."""
+    log = parser.sink_log(sink)
+    flawed = any(read.flaw is not None for read in log.reads.values())
+    if flawed or log.listing.newest > logs.planned:  # then what it lists is not known, or is another query's
+        return None
+    base = log.listing.base
+    lists = frozenset(n for n in batches if max(n, base) in log.reads)
+    complete = {base, *range(base, logs.planned)} <= log.reads.keys()
+    return ListedBatches("the file sink's log", lists, complete)
+
+
+def _in_tables(logs: MetadataLogs, tables: Sequence[NamedTable], batches: range) -> ListedBatches | None:
+    """Return which batches all Delta tables of the query have, by its id or the one that `--sink` names.
+
+    None: no table has any, or one that lost older commits, or is damaged, may have had those that it does not show.
+    """
+    from cklog.sink_tables.judge import held_by
+    from cklog.sink_tables.model import Restart
+    from cklog.sink_tables.numbers import has
+
+    query = logs.metadata.value if logs.metadata is not None else None
+    plans = ((n, read.value.time) for n, read in sorted(logs.offsets.items()) if read.value is not None)
+    began = next(((n, time) for n, time in plans if time is not None), None)
+    names, lists = [], frozenset(batches)
+    for one in tables:
+        ids = {query, *one.known}
+        writers = frozenset(w for w in one.account.writers if w.counts == "batch" and w.id in ids)
+        if one.table.format != "delta" or not writers:
+            continue
+        restart = Restart(logs.planned - 1, "batch", frozenset({query or ""}), query or "", logs.planned, began=began)
+        there = held_by(one.account, restart, writers).there
+        has_them = frozenset(n for n in batches if has(there, n))
+        if (one.table.expired or one.table.indeterminate) and not has_them >= {*batches[:-1]}:
+            return None
+        names.append(one.name)
+        lists &= has_them
+    named = f"the Delta table {names[0]}" if len(names) == 1 else f"each of the Delta tables {', '.join(names)}"
+    return ListedBatches(named, lists, complete=lists >= {*batches[:-1]}, skips=True) if names else None
