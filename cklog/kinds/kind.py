@@ -138,7 +138,7 @@ class Kind:
             found = self._line(command, question, kafka)
         from cklog.lines.unchecked import with_unchecked
 
-        return with_unchecked(found, question, not self.judges_sources, self.holds_tables, self.binds_sources)
+        return with_unchecked(found, question, kafka, not self.judges_sources, self.holds_tables, self.binds_sources)
 
     def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the line, for `_whole_line`."""

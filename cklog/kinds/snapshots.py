@@ -56,7 +56,7 @@ class SnapshotsKind(Kind):
         parser, opened = self._beside_sinks(question)
         logs = self._logs_of(kafka)
         plan = self._plan_beside(question, parser, logs)
-        draft, works = SnapshotLine(parser).draft(command, plan, question)
+        draft, works = SnapshotLine(parser).draft(command, plan, question, logs is not None)
         draft = with_positions(draft, parser, plan, question.source_from)
         draft = with_transactions(draft, plan, logs)
         beside = self._beside_logs(draft, kafka, written=plan.written(parser.job_id), logs=logs)

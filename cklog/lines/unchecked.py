@@ -11,7 +11,7 @@ from cklog.kafka_logs.absent import OTHER_BROKER
 from cklog.model.about import findings_by_run
 from cklog.model.actions import RunAction
 from cklog.model.lines import UNREAD_POSITION, RecoveryLine, SourceOffset
-from cklog.model.question import Question
+from cklog.model.question import KafkaLogs, Question, given_options, still_helpful
 from cklog.model.unchecked import Unchecked, unchecked_by
 from cklog.model.values import is_integer
 from cklog.model.verdict import Draft
@@ -25,7 +25,12 @@ def range_names(line: RecoveryLine) -> Callable[[SourceOffset], str]:
 
 
 def with_unchecked(
-    found: Draft[RecoveryLine], question: Question, sources: bool, tables: bool, binds_sources: bool
+    found: Draft[RecoveryLine],
+    question: Question,
+    kafka: KafkaLogs,
+    sources: bool,
+    tables: bool,
+    binds_sources: bool,
 ) -> Draft[RecoveryLine]:
     """Return a line whose runs say what nothing was compared with.
 
@@ -40,7 +45,7 @@ def with_unchecked(
     elsewhere = {row["source"] for row in line.details.get("partitions_elsewhere", ())}
     read_tables = {row["of"]: row["table"] for row in line.details.get("source_tables", ())}
     names_sinks = len(question.sinks) > len({*read_tables.values()})
-    given = ("--check-contents",) if question.check_contents else ()
+    given = given_options(question, kafka)
     name, runs = range_names(line), []
     by_job: dict[str, list[SourceOffset]] = {}
     for source in line.sources:
@@ -56,10 +61,15 @@ def with_unchecked(
         if tables and not names_sinks and not has_log:
             claim = "the tables that the job writes agree with this line"
             rows.append(Unchecked("sink", run.run, claim, "--sink URI"))
-        rows += unchecked_by(about, given)
-        runs.append(replace(run, unchecked=tuple(rows)))
+        rows += unchecked_by(about)
+        runs.append(replace(run, unchecked=tuple(_with_options(row, given) for row in rows)))
     details = line.details | ({"not_checked": [*_rows(runs)]} if question.explain else {})
     return replace(found, result=replace(line, runs=tuple(runs), details=details))
+
+
+def _with_options(row: Unchecked, given: Container[str]) -> Unchecked:
+    """Return what was not checked with the options that were not given, though they would check it."""
+    return row if row.option in (None, OTHER_BROKER) else replace(row, option=still_helpful(row.option, given) or None)
 
 
 def _of_sources(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from cklog.model.recovery_time import RecoveryRates
@@ -57,3 +59,23 @@ class InspectQuestion:
     job_log: str = ""
     check_contents: bool = False
     validate: bool = False
+
+
+def given_options(question: Question, kafka: KafkaLogs = KafkaLogs()) -> frozenset[str]:
+    """Return the options that a question was asked with, of those that tell no more when they are given again."""
+    values = {
+        "--against": question.against,
+        "--check-contents": question.check_contents,
+        "--group": kafka.group,
+        "--kafka": kafka.folder,
+    }
+    return frozenset(option for option, value in values.items() if value)
+
+
+def still_helpful(options: str, given: Container[str]) -> str:
+    """Return of options, as a text names them, those that were not given; "" for none.
+
+    >>> still_helpful("--kafka FOLDER --channel NAME=TOPIC-PARTITION", ["--kafka"])
+    '--channel NAME=TOPIC-PARTITION'
+    """
+    return " ".join(one for one in re.split(" (?=--)", options) if one.partition(" ")[0] not in given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,14 +56,14 @@ _MANY: dict[UncheckedKind, str] = {
 }
 
 
-def unchecked_by(findings: Iterable[Finding], given: Container[str] = ()) -> list[Unchecked]:
-    """Return what findings say was not looked at; options that were `given` check no more than they did."""
+def unchecked_by(findings: Iterable[Finding]) -> list[Unchecked]:
+    """Return what findings say was not looked at."""
     found = []
     for finding in findings:
         known = finding.severity == "error" and finding.effect != "unknown"  # it says itself what is wrong
         if finding.id in _BY_FINDING and not known:
             kind, claim, option = _BY_FINDING[finding.id]
-            found.append(Unchecked(kind, finding.subject, claim, None if option in given else option))
+            found.append(Unchecked(kind, finding.subject, claim, option))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,3 +91,17 @@ def input_piece(again: Sequence[Again]) -> GuaranteeEvidence:
         return GuaranteeEvidence("input", True, "input-kept")
     names = tuple(dict.fromkeys(row.source for row in again if row.kept is holds))
     return GuaranteeEvidence("input", holds, "input-unknown" if holds is None else "input-gone", names)
+
+
+def reach_notes(again: Sequence[Again], snapshots: bool, logs: BoundLogs | None) -> tuple[str, ...]:
+    """Return notes where nothing shows how far a job had come, and what else can show it.
+
+    `snapshots` : whether others than those that were compared are here
+    """
+    if any(row.to is not None for row in again):
+        return ()
+    partitions = any(re.fullmatch(".+-[0-9]+", row.source) for row in again)
+    asked = logs is not None and bool(logs.bindings.group)
+    by_logs = "reach-by-kafka" if logs is None else "reach-by-group"
+    by = (*(("reach-by-snapshot",) if snapshots else ()), *((by_logs,) if partitions and not asked else ()))
+    return ("reach-unknown", *by)

@@ -123,10 +123,10 @@ NOTES: Mapping[str, str] = {
     "going-back": "Going back removes offsets and commits, on a copy: see cklog recovery-line.",
     "sinks-not-named": "This metadata names no operators: what is told of any sink goes for each of the job's.",
     "sinks-by-name": "Sinks are known by their operators' names and transactions; one of an older kind is not known.",
-    "reach-unknown": (
-        "No file here shows how far the job had come after its checkpoint: --against SNAPSHOT or --kafka FOLDER "
-        "with --group gives bounds."
-    ),
+    "reach-unknown": "No file here shows how far the job had come after its checkpoint.",
+    "reach-by-snapshot": "--against SNAPSHOT gives a bound of how far the job had come.",
+    "reach-by-kafka": "--kafka FOLDER with --group gives bounds of how far the job had come.",
+    "reach-by-group": "--group gives a bound of how far the job had come: the offsets that its group has committed.",
     "no-sinks": "No operator is known to be a sink: each feeds another one. kind in job.json can say which is.",
     "no-groups": "No group's committed offsets are here.",
 }

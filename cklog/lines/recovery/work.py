@@ -57,6 +57,15 @@ class Works:
     input_matters: bool = True
 
 
+def who_tells(what: str, option: str, given: bool) -> str:
+    """Say that something tells what is not known, and by which option; where that was given, that it does not tell it.
+
+    >>> who_tells("the changelogs", "--kafka", False), who_tells("the changelogs", "--kafka", True)
+    ('the changelogs tell it (--kafka)', 'the changelogs do not tell it')
+    """
+    return f"{what} do not tell it" if given else f"{what} tell it ({option})"
+
+
 def with_counts(works: Works, runs: Iterable[RunAction]) -> Works:
     """Return works whose parts are runs, with what each is known to read again; None where it may read more."""
     counted = {run.run: None if run.reads_more else exactly(run.read_again) for run in runs}

@@ -24,7 +24,7 @@ from cklog.impact.sinks.model import (
     SinkImpact,
     SinkTransaction,
 )
-from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
+from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, reach_notes, read_again
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.partitions import Partition, ProducerTransaction
 from cklog.kafka_logs.ended import Ended, EndedTransaction, how_ended, parse_producer
@@ -143,7 +143,7 @@ def _impact(
     ]
     rows = tuple(replace(row, sink=lead + row.sink) for name in names for row in told.get(name, []))
     note = "sinks-not-named" if names == [UNNAMED] else "sinks-by-name"
-    bound = () if any(row.to is not None for row in again) else ("reach-unknown",)
+    bound = reach_notes(again, not against and len(tables) > 1, logs)
     return SinkImpact(
         system="flink",
         line=(),

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
-from cklog.lines.recovery.work import Work, Works
+from cklog.lines.recovery.work import Work, Works, who_tells
 from cklog.model.actions import RunAction, action_of
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
@@ -53,13 +53,18 @@ class SnapshotLine:
     def __init__(self, parser: OffersSnapshots) -> None:
         self._parser = parser
 
-    def draft(self, command: str, plan: SnapshotPlan, question: Question) -> tuple[Draft[RecoveryLine], Works]:
-        """Make the whole answer of `recovery-line` or `replay`, before its verdict; and what a recovery reads."""
+    def draft(
+        self, command: str, plan: SnapshotPlan, question: Question, logged: bool
+    ) -> tuple[Draft[RecoveryLine], Works]:
+        """Make the whole answer of `recovery-line` or `replay`, before its verdict; and what a recovery reads.
+
+        `logged` : whether logs of the sources were given
+        """
         sizes = {self._parser.job_id(g.job): _bytes_to_read(g, plan.chosen[g.job]) for g in plan.groups}
         draft = with_pending(
             self._draft(command, plan, question), self._parser, plan, question.check_files, bool(question.sinks)
         )
-        return draft, snapshot_works(sizes)
+        return draft, snapshot_works(sizes, logged)
 
     def _draft(self, command: str, plan: SnapshotPlan, question: Question) -> Draft[RecoveryLine]:
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
@@ -302,13 +307,13 @@ def _bytes_to_read(group: Candidates, judged: JudgedSnapshot | None) -> int | No
     return None if is_unsure(group, judged) else 0
 
 
-def snapshot_works(sizes: Mapping[str, int | None]) -> Works:
+def snapshot_works(sizes: Mapping[str, int | None], logged: bool) -> Works:
     """Return what each job, by its id, restores: the bytes that its snapshot names, whatever times they take."""
     parts = [Work(name=job, bytes=size, logged=None) for job, size in sizes.items()]
     why = {
         "bytes": "no snapshot can be chosen for sure",
         "read": "Flink's metadata holds no times; --read-rate says it",
-        "messages": "the sources' logs tell it (--kafka)",
+        "messages": who_tells("the sources' logs", "--kafka", logged),
         "replay": "Flink's metadata holds no times; --replay-rate says it",
         "input": "Flink's metadata holds no times; --input-rate says it",
     }

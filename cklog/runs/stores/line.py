@@ -145,7 +145,7 @@ class StoreRestores:
         draft = Draft(
             command, result, findings, self._inputs(), unrecoverable=nothing, indeterminate=is_unsure(findings)
         )
-        return with_recovery_time(draft, store_works(line, restores), question.rates)
+        return with_recovery_time(draft, store_works(line, restores, self._logs is not None), question.rates)
 
     def _run_action(self, application: str) -> RunAction:
         restores, findings = self._read

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cklog.inputs.stores import StoreRestore
-from cklog.lines.recovery.work import Work, Works, exactly
+from cklog.lines.recovery.work import Work, Works, exactly, who_tells
 from cklog.model.lines import LineEntry
 
 
-def store_works(line: Iterable[LineEntry], restores: Sequence[StoreRestore]) -> Works:
-    """Return what each task applies again of its changelogs; an instance may restore its tasks one after the other."""
+def store_works(line: Iterable[LineEntry], restores: Sequence[StoreRestore], logged: bool) -> Works:
+    """Return what each task applies again of its changelogs; an instance may restore its tasks one after the other.
+
+    `logged` : whether logs were given
+    """
     parts = []
     for name in dict.fromkeys(f"{entry.operator}/{entry.subtask}" for entry in line):
         mine = [r for r in restores if r.task == name]
@@ -22,7 +25,7 @@ def store_works(line: Iterable[LineEntry], restores: Sequence[StoreRestore]) -> 
                 logged=None if None in counts else exactly(sum(count for count in counts if count is not None)),
             )
         )
-    logs = "the changelogs tell it (--kafka)"
+    logs = who_tells("the changelogs", "--kafka", logged)
     why = {
         "bytes": logs,
         "messages": logs,

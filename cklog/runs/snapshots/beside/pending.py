@@ -110,6 +110,7 @@ def pending_in(
     tables: Mapping[str, pa.Table],
     check_files: bool,
     instead: Callable[[JudgedSnapshot], str] = lambda judged: "",
+    with_tables: bool = False,
 ) -> PendingIn:
     """Return what waits for a restore of some snapshots; `instead` says what to restore where that loses rows."""
     rows, said, findings, doubtful = [], [], [], set()
@@ -118,7 +119,9 @@ def pending_in(
         rows += [pending_row(j, one) for one in found]
         said += [pending_sentence(one) for one in found]
         findings += (
-            pending_findings(j, found, instead(j) if any(map(_loses_rows, found)) else "") if check_files else []
+            pending_findings(j, found, instead(j) if any(map(_loses_rows, found)) else "", with_tables)
+            if check_files
+            else []
         )
         if check_files and any(one.doubtful for one in found):
             doubtful.add(j.folder.path)
@@ -143,7 +146,7 @@ def with_pending(
     def instead(judged: JudgedSnapshot) -> str:
         return _with_all_files(parser, plan, judged)
 
-    rows, said, findings, doubtful = pending_in(parser, restored, tables, check_files, instead)
+    rows, said, findings, doubtful = pending_in(parser, restored, tables, check_files, instead, with_tables)
     if not rows:
         return draft
     for judged in restored if check_files else ():
@@ -201,31 +204,36 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def pending_findings(judged: JudgedSnapshot, found: Sequence[Waiting], instead: str = "") -> list[Finding]:
+def pending_findings(
+    judged: JudgedSnapshot, found: Sequence[Waiting], instead: str = "", with_tables: bool = False
+) -> list[Finding]:
     """Return what is gone of what a restore commits, or goes on with, and what nobody could look for.
 
-    `instead` is added where rows are lost.
+    `instead` is added where rows are lost; `with_tables`: the tables of the job were given.
     """
     place = judged.folder.metadata or name_of(judged)
-    said = [_gone(judged, one, place, instead) for one in found if one.pending.missing]
+    said = [_gone(judged, one, place, instead, with_tables) for one in found if one.pending.missing]
     unseen: dict[str, list[str]] = {}
     for one in found:
         if one.pending.unseen:
             unseen.setdefault(one.pending.sink, []).extend(one.pending.files)
-    return said + [_unseen(judged, sink, files, place) for sink, files in unseen.items()]
+    of_tables = {one.pending.sink for one in found if one.form != FILES}
+    return said + [
+        _unseen(judged, sink, files, place, not with_tables and sink in of_tables) for sink, files in unseen.items()
+    ]
 
 
-def _unseen(judged: JudgedSnapshot, sink: str, files: Sequence[str], place: str) -> Finding:
+def _unseen(judged: JudgedSnapshot, sink: str, files: Sequence[str], place: str, ask_table: bool) -> Finding:
     """Report the pending files of a sink that were not looked for."""
     message = (
         f"{name_of(judged)}: cklog did not look for {many(len(files), 'file')} pending for sink {sink} (first "
         f"{files[0]}). A restore fails or loses rows if a file is missing and was not committed before. Give the "
-        "files' folder with --map OLD=NEW, or the table with --sink"
+        f"files' folder with --map OLD=NEW{', or the table with --sink' if ask_table else ''}"
     )
     return Finding("pending-unchecked", "error", sink, message, (Where(place),), effect="unknown")
 
 
-def _gone(judged: JudgedSnapshot, one: Waiting, place: str, instead: str) -> Finding:
+def _gone(judged: JudgedSnapshot, one: Waiting, place: str, instead: str, with_tables: bool) -> Finding:
     """Say of what it is gone, and what a restore makes of that."""
     first = (one.pending.missing or ())[0]
     effect: Effect = "data-lost"
@@ -238,9 +246,10 @@ def _gone(judged: JudgedSnapshot, one: Waiting, place: str, instead: str) -> Fin
             f"another program took the file away after it was complete{instead}"
         )
     else:
+        tells = "" if with_tables else " (--sink NAME=TABLE tells)"
         after = (
             "a committer deletes manifests once it has committed them. If the table has taken this checkpoint of "
-            f"{_who(one.pending.writer)}, a restore passes over them; if not, it fails (--sink NAME=TABLE tells)"
+            f"{_who(one.pending.writer)}, a restore passes over them; if not, it fails{tells}"
         )
     message = f"{name_of(judged)}: {pending_sentence(one)} (first {first}): {after}"
     return Finding("pending-file-missing", "error", one.pending.sink, message, (Where(place),), effect=effect)

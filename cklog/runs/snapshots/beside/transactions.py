@@ -123,7 +123,7 @@ def _unchecked(found: Iterable[PendingTransaction], looked: bool) -> Iterator[Un
     names = [one.sink for one in found if not looked or one.how == "unknown"]
     for sink in dict.fromkeys(names):
         claim = f"Kafka can still commit {many(names.count(sink), 'pending transaction')} of sink {sink}"
-        yield Unchecked("sink", sink, claim, None if looked else "--kafka FOLDER")
+        yield Unchecked("sink", sink, claim, "--kafka FOLDER")
 
 
 def transaction_findings(judged: JudgedSnapshot, found: Iterable[PendingTransaction]) -> list[Finding]:
