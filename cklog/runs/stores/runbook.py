@@ -18,7 +18,7 @@ def store_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[St
     if run.action == "repair-first" and run.command is None:
         return [repairing(run, again)]
     whole = _from_beginning(line, run)
-    lost = [_giving_up(line, run, whole)] if whole else []
+    lost = [_giving_up(line, run, whole, "--kafka" in again.whole)] if whole else []
     deleted = [_delete(run.command, again)] if run.command else []
     return [*lost, *deleted, starting("Start the instance again", _why(run)), _look(run)]
 
@@ -30,9 +30,9 @@ def _from_beginning(line: RecoveryLine, run: RunAction) -> list[StoreRestore]:
     return [one for one in stores if one.task in tasks and one.start == "beginning" and one.restore_from != 0]
 
 
-def _giving_up(line: RecoveryLine, run: RunAction, whole: Sequence[StoreRestore]) -> Step:
+def _giving_up(line: RecoveryLine, run: RunAction, whole: Sequence[StoreRestore], logged: bool) -> Step:
     """Return the step before stores are restored as a whole from changelogs that may lack some of their records."""
-    names = first_few([f"{one.store or one.changelog} of {one.task} from {_from(one)}" for one in whole], 3)
+    names = first_few([f"{one.store or one.changelog} of {one.task} from {_from(one, logged)}" for one in whole], 3)
     topics = [f"{s.source} from offset {s.offset}" for s in line.sources if s.job == run.run]
     reads = f"reads {first_few(topics, 3)} on" if topics else "reads its topics on from its group's committed offsets"
     return Step(
@@ -45,9 +45,9 @@ def _giving_up(line: RecoveryLine, run: RunAction, whole: Sequence[StoreRestore]
     )
 
 
-def _from(restore: StoreRestore) -> str:
+def _from(restore: StoreRestore, logged: bool) -> str:
     if restore.restore_from is None:
-        return f"{restore.changelog}, which was not looked at (--kafka FOLDER)"
+        return f"{restore.changelog}, which was not {'found' if logged else 'looked at (--kafka FOLDER)'}"
     late = ", where it begins late" if restore.restore_from else ""
     return f"offset {restore.restore_from} of {restore.changelog}{late}"
 
