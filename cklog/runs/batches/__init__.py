@@ -13,14 +13,13 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `repartitions`: offline repartition of the state
 - `connectors`: logs and files of sources
 - `positions`: files in which sources keep positions of their own
-- `source_tables`: Delta tables that the query reads as streams
+- `source_tables`: tables that the query reads as streams, and its offsets in them
 - `file_sink`: the log of the file sink
 - `done`: batches without a commit that the query's sink shows to be done
 - `state_line`: to which batch all state stores can go back
 - `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink
 - `sinks`: what a restart presents to the sink: the query's id, and numbers of batches
-- `table_offsets`: offsets of streams that read tables
 - `feeds`: what the query reads of other jobs and writes for them, batch by batch
 - `retention`: which files of a checkpoint no batch needs
 - `runbook`: steps that take a query from a crash to its restart

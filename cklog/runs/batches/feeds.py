@@ -19,7 +19,7 @@ from cklog.inputs.offers import OffersBatches
 from cklog.runs.batches.offsets import kind_of, log_offset, source_ranges
 from cklog.runs.batches.plan import PLAN, BatchPlan
 from cklog.runs.batches.sinks import batch_restart
-from cklog.runs.batches.table_offsets import last_commit
+from cklog.runs.batches.source_tables import last_commit
 from cklog.runs.batches.targets import way_back
 from cklog.sink_tables.fitting import NamedTable
 from cklog.sink_tables.outputs import table_outputs
