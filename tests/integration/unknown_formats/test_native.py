@@ -74,25 +74,25 @@ def test_a_word_of_a_later_version_leaves_the_answer_open(sample: str, tmp_path:
     require_unknown(name, "recovery-line", tmp_path / "run")
 
 
-def _of_version_3(path: Path) -> None:
-    """Let a Parquet file say that its version is 3: field 1 of its footer, which no checksum covers."""
+def _of_version_4(path: Path) -> None:
+    """Let a Parquet file say that its version is 4, two bits from 2: field 1 of its footer."""
     data = path.read_bytes()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     assert data[start] == 0x15
-    path.write_bytes(data[: start + 1] + b"\x06" + data[start + 2 :])
+    path.write_bytes(data[: start + 1] + b"\x08" + data[start + 2 :])
 
 
 @pytest.mark.parametrize("table", ["checkpoints", "channels"])
 def test_a_table_in_a_later_parquet_leaves_the_line_open(table: str, tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "uncoordinated-join-parquet", tmp_path / "run")
     for path in sorted((tmp_path / "run" / table).glob("*.parquet"))[:1]:
-        _of_version_3(path)
+        _of_version_4(path)
         require_unknown(f"{table}/{path.name}", "recovery-line", tmp_path / "run")
 
 
 def test_a_queue_in_a_later_parquet_is_not_called_damaged(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "cec-aggregate-parquet", tmp_path / "run")
-    _of_version_3(tmp_path / "run/outputs/agg1/part-00000.parquet")
+    _of_version_4(tmp_path / "run/outputs/agg1/part-00000.parquet")
     require_unknown("outputs/agg1/part-00000.parquet", "recovery-line", tmp_path / "run")
 
 
@@ -103,6 +103,6 @@ def test_every_parquet_file_of_a_run_may_be_of_a_later_version(table: str, tmp_p
     for path in sorted((SAMPLES / "uncoordinated-join-parquet" / table).glob("*.parquet")):
         run = tmp_path / path.stem
         shutil.copytree(SAMPLES / "uncoordinated-join-parquet", run)
-        _of_version_3(run / table / path.name)
+        _of_version_4(run / table / path.name)
         for command in ("impact",) if table == "events" else ("recovery-line", "impact", "inspect"):
             require_unknown(f"{table}/{path.name}", command, run)

@@ -375,12 +375,14 @@ def test_a_page_of_a_later_kind_is_not_known(field: str, newest: int, run: Path)
 
 
 def test_a_checksum_does_not_make_damage_of_a_later_version(run: Path) -> None:
-    """The file's own `.crc` is that of the file before the number was changed."""
+    """The file's own `.crc` is that of the file before the number was changed, by two bits; one bit is damage."""
     file = run / "checkpoints/part.parquet"
     intact = file.read_bytes()
     (file.parent / ".part.parquet.crc").write_bytes(_hadoop_sums(intact))
     assert answer("recovery-line", run)[0] == 0
-    changed = _with_footer(intact, FOOTERS["version"][1](3))
+    file.write_bytes(_with_footer(intact, FOOTERS["version"][1](3)))
+    require_damaged("checkpoints/part.parquet", "recovery-line", run)
+    changed = _with_footer(intact, FOOTERS["version"][1](4))
     file.write_bytes(changed)
     require_unknown("checkpoints/part.parquet", "recovery-line", run)
     (file.parent / ".part.parquet.crc").write_bytes(_hadoop_sums(changed))
