@@ -88,6 +88,7 @@ class LoggedFile(NamedTuple):
     """A file that a source's or sink's log names, its batch and size if the line says them, and the line's offset.
 
     `deleted`: the line takes the file out of a sink's log, which readers then pass over wherever it is listed.
+    `written` is when it was, in ms, if a sink's log says so.
     """
 
     path: str
@@ -95,6 +96,7 @@ class LoggedFile(NamedTuple):
     size: int | None
     offset: int
     deleted: bool = False
+    written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ _MOST_ENTRIES = 100_000
 """Files and folders of a place in which the run is looked for: PATH may lie in a home folder."""
 
 
-_MOST_FOLDERS = 32
-"""Folders beside PATH that are looked into: among more, nothing tells which is a part of the run."""
+_MOST_OTHERS = 2_000
+"""Files and folders beside PATH that may be neither of the run nor of what is marked as a part of it."""
 
 
 class RunPlace(NamedTuple):
@@ -105,7 +105,7 @@ def with_neighbours(root: Root, source: str = "") -> Root | None:
     try:
         runs = [] if root.is_file() else [run for run in runs_of(root, source) if not run.folder]
         parsers = [parser_class(PARSERS[run.format]) for run in runs]
-        gathers = [parser for parser in parsers if parser.marks_beside and _is_marked(above.path, parser.marks_beside)]
+        gathers = [p for p in parsers if p.marks_beside and _is_among_few(above.path, name, p.marks_beside)]
         if not gathers or not _has_few_entries(above.path):
             return None
         path = above.path if _SCHEME.match(root.path) else _shortened(root.path, 1)
@@ -137,12 +137,24 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
         part = f"{name}/{part}"
 
 
-def _is_marked(folder: str, marks: str) -> bool:
-    """Return whether some folder in a folder, of not too many, has an entry of such a name; looks no further down."""
+def _is_among_few(folder: str, run: str, marks: str) -> bool:
+    """Return whether a folder beside the run has an entry of such a name, and little else lies there."""
+    others, marked = 0, False
     with os.scandir(os_name(folder)) as entries:
-        folders = (entry.path for entry in itertools.islice(entries, _MOST_ENTRIES) if entry.is_dir())
-        inside = list(itertools.islice(folders, _MOST_FOLDERS + 1))
-    return len(inside) <= _MOST_FOLDERS and any(_holds_name(path, marks) for path in inside)
+        for entry in entries:
+            if entry.name == run:
+                continue
+            if entry.is_dir() and _holds_name(entry.path, marks):
+                marked = True
+                continue
+            others += 1
+            for _, names, files in os.walk(entry.path):
+                others += len(names) + len(files)
+                if others > _MOST_OTHERS:
+                    return False
+            if others > _MOST_OTHERS:
+                return False
+    return marked
 
 
 def _holds_name(folder: str, names: str) -> bool:

@@ -373,7 +373,8 @@ def _logged_file(line: Line, numbers: Iterable[str]) -> LoggedFile:
         if _integer_member(value, name) is None:
             raise Damaged("torn-batch-file", line.offset, f"no {name} on the line")
     batch, size = _integer_member(value, "batchId"), _integer_member(value, "size")
-    return LoggedFile(value["path"], batch, size, line.offset, value.get("action") == "delete")
+    written = _integer_member(value, "modificationTime")
+    return LoggedFile(value["path"], batch, size, line.offset, value.get("action") == "delete", written)
 
 
 def read_file_log(

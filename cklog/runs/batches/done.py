@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cklog.inputs.batches import ListedBatches, MetadataLogs
 from cklog.inputs.offers import OffersBatches
-from cklog.runs.batches.file_sink import Lacking
+from cklog.runs.batches.file_sink import Lacking, older_entries
 from cklog.runs.batches.targets import first_without_commit, has_state_ids, names_states
 
 if TYPE_CHECKING:  # without --sink nothing of it is loaded
@@ -45,7 +45,8 @@ def _in_file_sink(parser: OffersBatches, logs: MetadataLogs, sink: str, batches:
     """Return which batches the log of a file sink lists; None: that is not known."""
     log = parser.sink_log(sink)
     flawed = any(read.flaw is not None for read in log.reads.values())
-    if flawed or log.listing.newest > logs.planned:  # then what it lists is not known, or is another query's
+    others = log.listing.newest > logs.planned or older_entries(log, logs)
+    if flawed or others:  # then what it lists is not known, or is another query's
         return None
     base = log.listing.base
     lists = frozenset(n for n in batches if max(n, base) in log.reads)

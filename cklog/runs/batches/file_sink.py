@@ -85,7 +85,7 @@ def judge_sink(
         skips = log.listing.newest == logs.planned > logs.committed and not afresh
         lacks = lacking(logs.planned + 1) if skips and not with_ids else None
         lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh or lacks) and removed else None
-        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost)]
+        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost), *_judge_older_entries(log, logs)]
         if afresh and removed:
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
             facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost), skips=True))
@@ -271,6 +271,40 @@ def _judge_sink_log(
             ahead = _log_ahead(place, newest, logs.planned, committed, whole=lacks == "")
             stops = with_ids and newest > logs.planned
             yield Fact(ahead, stops, skips=ahead.severity == "error" and not stops)
+
+
+_CLOCKS_MS = 60_000
+"""So far the clocks of the driver and of the file system may be apart."""
+
+
+def older_entries(log: FileLog, logs: MetadataLogs) -> list[int]:
+    """Return batches of which the sink's log lists files that were written before this checkpoint planned them.
+
+    A compact file does not say which batch a file is of.
+    """
+    found = []
+    for n, read in sorted(log.reads.items()):
+        plan = logs.offsets[n].value if n in logs.offsets and n not in log.listing.compacts else None
+        written = [line.written for line in read.value or () if line.written is not None and not line.deleted]
+        if plan is not None and plan.time is not None and written and max(written) + _CLOCKS_MS < plan.time:
+            found.append(n)
+    return found
+
+
+def _judge_older_entries(log: FileLog, logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge batches that the log had before they were planned: the sink skipped what this query made of them."""
+    found = older_entries(log, logs)
+    if found:
+        names = first_few([str(n) for n in found], _EXAMPLES)
+        one = len(found) == 1
+        message = (
+            f"The sink's log listed {'batch' if one else 'batches'} {names} before this checkpoint planned "
+            f"{'it' if one else 'them'}: the files are older than the plan. Another query wrote here, or offsets were "
+            f"removed. The sink skips a batch that its log has, so this query's results of "
+            f"{'that batch' if one else 'those batches'} are not in it. Use the checkpoint that belongs to this "
+            "folder, or start this query with a sink folder of its own."
+        )
+        yield Fact(file_finding("sink-log-ahead", "error", f"{log.listing.folder}/{found[0]}", message), skips=True)
 
 
 def _next_compaction(listing: LogListing, batch: int) -> int | None:

@@ -331,6 +331,8 @@ def _intervals(
     every = EVERYTHING if told and not form else ""
     hidden = form == FILES and (not later or any(t.fate == "visible" for t in told))
     for row in again if not hidden else ():
+        if row.most is not None and row.most == row.from_:  # the source has nothing behind the position
+            continue
         known = isinstance(row.to, int) and isinstance(row.from_, int) and not form
         fate: ResultFate = "doubled" if known else "may-be-doubled"
         count = row.to - row.from_ if isinstance(row.to, int) and isinstance(row.from_, int) else None

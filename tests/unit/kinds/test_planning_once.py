@@ -55,7 +55,7 @@ def test_a_question_plans_once(run: str, command: str, monkeypatch: pytest.Monke
 def test_impact_plans_more_than_once_without_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the test above shows, it shows of the plans that are kept."""
     monkeypatch.setattr(Kind, "reading_once", lambda self: nullcontext())
-    assert len(plans(monkeypatch, RUNS["flink-orders"], "impact", SAMPLES / "flink-orders")) == 2
+    assert len(plans(monkeypatch, RUNS["flink-orders"], "impact", SAMPLES / "flink-orders")) > 1
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,24 @@ def written(committed: int, entries: list[str], more: dict[str, bytes] | None = 
     return Memory("memory", (), files, "file:///data").plan()
 
 
+@pytest.mark.parametrize(("age", "older"), [(-5, False), (0, False), (60_000, False), (60_001, True), (10**9, True)])
+@pytest.mark.parametrize("name", ["2", "2.compact"])
+def test_an_entry_that_is_older_than_its_plan_is_of_another_query(age: int, older: bool, name: str) -> None:
+    """The clocks may be a minute apart; of a compact file nobody knows which batch a line is of."""
+    when = 2_000_000_000
+    files = {"ck/metadata": b'{"id":"q"}'}
+    for n in range(3):
+        files[f"ck/offsets/{n}"] = HEAD.replace(b":5,", b":%d," % when) + b'{"logOffset":%d}' % n
+        files[f"ck/commits/{n}"] = b'v1\n{"nextBatchWatermarkMs":0}'
+    for entry, time in (("0", when), ("1", when), (name, when - age)):
+        line = b'v1\n{"path":"file:///out/part-%s","size":1,"modificationTime":%d,"action":"add"}'
+        files[f"out/_spark_metadata/{entry}"] = line % (entry.encode(), time)
+        files[f"out/part-{entry}"] = b"1"
+    plan = Memory("memory", (), files, "file:///data").plan()
+    found = [f for f in plan.findings if f.id == "sink-log-ahead"]
+    assert [(f.subject, f.effect) for f in found] == [("out/_spark_metadata/2", "data-lost")] * (older and name == "2")
+
+
 def without(*numbers: int, of: range, compacts: tuple[int, ...] = ()) -> list[str]:
     return [f"{n}.compact" if n in compacts else str(n) for n in of if n not in numbers]
 
@@ -321,7 +339,7 @@ def test_a_torn_commit_whose_batch_is_proved_can_be_removed() -> None:
     """A restart cannot read it; without it a restart runs batch 6 alone, and the sink has all others."""
     plan = uncommitted(more={"ck/commits/5": b"v1\n{", "ck/commits/.5.crc": None})
     assert (plan.committed, plan.planned, plan.fails, plan.remove) == (5, 6, True, ("ck/commits/5",))
-    assert plan.proof.startswith("ck/commits/5 cannot be read, but the file sink's log lists the batch")
+    assert plan.proof.startswith("ck/commits/5 cannot be read, but the file sink's log has the batch")
     [message] = [finding.message for finding in plan.findings if finding.subject == "ck/commits/5"]
     assert "show that batch 5 is done: on a copy of the checkpoint remove this file and its .crc" in message
     mended = uncommitted(5)
