@@ -177,6 +177,11 @@ class ListedBatches(NamedTuple):
     complete: bool
     skips: bool = False
 
+    @property
+    def sentence_subject(self) -> str:
+        """What says so, as the beginning of a sentence."""
+        return self.by[:1].upper() + self.by[1:]
+
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogs:

@@ -372,8 +372,7 @@ def _logged_file(line: Line, numbers: Iterable[str]) -> LoggedFile:
     for name in numbers:
         if _integer_member(value, name) is None:
             raise Damaged("torn-batch-file", line.offset, f"no {name} on the line")
-    batch, size = _integer_member(value, "batchId"), _integer_member(value, "size")
-    written = _integer_member(value, "modificationTime")
+    batch, size, written = (_integer_member(value, name) for name in ("batchId", "size", "modificationTime"))
     return LoggedFile(value["path"], batch, size, line.offset, value.get("action") == "delete", written)
 
 

@@ -55,13 +55,9 @@ def bounded(seconds: float = CPU_SECONDS) -> Iterator[None]:
 
 
 def forget() -> None:
-    """Collect what commands leave: they end with their process, and switch the collector off.
-
-    What is left then, modules and what undamaged folders answer, is not looked at again.
-    """
+    """Collect what commands leave; do not look again at what is left: modules, and answers of undamaged folders."""
     gc.collect()
     gc.freeze()
-    gc.disable()
 
 
 def begin_peak() -> int:

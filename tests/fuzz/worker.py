@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -45,6 +46,7 @@ def told(tried: Tried) -> str:
 def work(cases: Iterable[int], shared: bool, out: TextIO, only: str = "") -> None:
     """Try cases; before each its number is told, so that it is known which one ended this process."""
     budgets.prepare()
+    gc.disable()  # `budgets.forget` collects, between cases
     folder = bench_folder()
     bench = Bench(folder, SUBJECTS + (shared_subjects() if shared else ()))
     try:

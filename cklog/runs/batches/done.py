@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from cklog.inputs.batches import ListedBatches, MetadataLogs
 from cklog.inputs.offers import OffersBatches
+from cklog.runs.batches.facts import COPY
 from cklog.runs.batches.file_sink import Lacking, older_entries
-from cklog.runs.batches.targets import first_without_commit, has_state_ids, names_states
+from cklog.runs.batches.targets import first_without_commit, has_state_ids, names_states, or_go_back
 
 if TYPE_CHECKING:  # without --sink nothing of it is loaded
     from cklog.sink_tables.fitting import NamedTable
@@ -81,3 +82,45 @@ def _in_tables(logs: MetadataLogs, tables: Sequence[NamedTable], batches: range)
         lists &= has_them
     named = f"the Delta table {names[0]}" if len(names) == 1 else f"each of the Delta tables {', '.join(names)}"
     return ListedBatches(named, lists, complete=lists >= {*batches[:-1]}, skips=True) if names else None
+
+
+def advice_without_commits(first: int, which: str, logs: MetadataLogs) -> str:
+    """Say what is lost of batches without a commit, from `first` to before the newest plan, and what to do now."""
+    o, lists = logs.planned, logs.sink_lists
+    if lists is None:
+        return _runs_again(
+            first,
+            f"Results that the sink does not have yet are lost. Check whether the sink has {which}. If it has, put the "
+            "commits back.",
+            f"If not, {COPY}",
+            f", and from a file sink's log the entries above {first}",
+            logs,
+        )
+    by = lists.sentence_subject
+    lacks = next((n for n in range(first, o) if n not in lists.batches), None)
+    if lacks is None:
+        return (
+            f"{by} has {which}, so leave the offsets as they are. cklog has no proof that the state for batch {o} is "
+            f"complete. Put the commits back from a backup{or_go_back(logs)}."
+        )
+    later = any(n > lacks for n in lists.batches)
+    if later and lists.skips:
+        return (
+            f"{by} does not have batch {lacks}, but has batch {max(lists.batches)}, and skips every batch up to that. "
+            f"So the results of batch {lacks} are lost: write them again by hand."
+        )
+    entries = f", and from the file sink's log the entries above {lacks}" if later else ""
+    return _runs_again(
+        lacks, f"{by} does not have batch {lacks}, so its results are lost.", COPY.capitalize(), entries, logs
+    )
+
+
+def _runs_again(batch: int, lost: str, how: str, entries: str, logs: MetadataLogs) -> str:
+    """Say what is lost, and what to remove so that a restart runs a batch, if its start is known."""
+    if batch > 0 and logs.ends(batch - 1) is None:
+        before = f"{logs.offset_log.folder}/{batch - 1}"
+        return f"{lost} Nothing here says where batch {batch} starts, because {before} is missing or damaged."
+    return (
+        f"{lost} {how} remove the offsets above {batch}{entries}, all with their .crc: a restart then runs batch "
+        f"{batch}."
+    )

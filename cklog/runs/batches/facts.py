@@ -10,6 +10,9 @@ from cklog.inputs.batches import FileRead, MetadataLogs
 from cklog.model.findings import Effect, Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED, UNREAD
 
+COPY = "on a copy of the checkpoint"
+"""Where to remove files, in advice."""
+
 
 class Fact(NamedTuple):
     """A finding; whether a restart fails, or skips batches that are not done; files whose removal mends that."""

@@ -19,7 +19,9 @@ from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import NOT_JUDGED, UNREAD
 from cklog.model.wording import first_few, many
+from cklog.runs.batches.done import advice_without_commits
 from cklog.runs.batches.facts import (
+    COPY,
     Fact,
     checksum_findings,
     file_finding,
@@ -32,7 +34,6 @@ from cklog.runs.batches.offsets import kind_of, went_back
 from cklog.runs.batches.repartitions import repartition_of, unfinished, unfinished_message
 from cklog.runs.batches.targets import any_named, can_plan_afresh, needs_state_ids, or_go_back
 
-_COPY = "on a copy of the checkpoint"
 _EXAMPLES = 5
 _NEEDS_METADATA = (4, 2)
 _NEW_ID = (
@@ -135,7 +136,7 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
             left = f"{folder}/.{n}.crc"
             message = (
                 f"{folder}/{n} is missing, only its checksum file is left. {_left_over(left, f'plans batch {n}')} Put "
-                f"the file back from a backup, or {_COPY} remove {left}: batch {n} is then planned afresh, perhaps "
+                f"the file back from a backup, or {COPY} remove {left}: batch {n} is then planned afresh, perhaps "
                 "with another range, and a sink that is not idempotent may get part of it twice."
             )
             yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{n}", message), True, remove=(left,))
@@ -151,12 +152,12 @@ def _without_offsets(n: int, logs: MetadataLogs) -> str:
         )
     if n == o and can_plan_afresh(logs):
         return (
-            f"The restart fails. To go on, {_COPY} remove it and its .crc: batch {n} is then planned afresh from the "
+            f"The restart fails. To go on, {COPY} remove it and its .crc: batch {n} is then planned afresh from the "
             f"end of batch {logs.before(n)}, and a sink that is not idempotent may get part of it twice."
         )
     if n == o == 0:
         return (
-            f"The restart fails. To start over, {_COPY} remove the folders offsets, commits and state, and from a file "
+            f"The restart fails. To start over, {COPY} remove the folders offsets, commits and state, and from a file "
             "sink's log batch 0 with its .crc: else the sink skips batch 0. Other sinks may get part of batch 0 twice."
         )
     if n == o:
@@ -186,7 +187,7 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
             left = f"{folder}/.{n}.crc"
             message = (
                 f"{folder}/{n} is missing, only its checksum file is left: batch {n} was done. "
-                f"{_left_over(left, f'commits batch {n}')} Put the file back from a backup; if {_COPY} {left} is "
+                f"{_left_over(left, f'commits batch {n}')} Put the file back from a backup; if {COPY} {left} is "
                 f"removed, batch {n} is run again, and a sink that is not idempotent gets it twice."
             )
             yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{n}", message), stops=True)
@@ -201,7 +202,7 @@ def _without_commit(n: int, logs: MetadataLogs) -> str:
     """Say what a restart does without the commit of batch n, the newest one, and what to do now."""
     if logs.sink_lists is not None and logs.shown_done >= n:
         return (
-            f"The restart fails. {_capital(logs.sink_lists.by)} and the state show that batch {n} is done: {_COPY} "
+            f"The restart fails. {logs.sink_lists.sentence_subject} and the state show that batch {n} is done: {COPY} "
             f"remove this file and its .crc, and a restart runs batch {logs.planned} alone and writes nothing twice."
         )
     if logs.planned > n:
@@ -212,12 +213,12 @@ def _without_commit(n: int, logs: MetadataLogs) -> str:
             )
         return (
             f"The restart fails. Batch {logs.planned} was planned after batch {n} was done, but nothing whole proves "
-            f"it: the line is batch {logs.committed}. Put it back from a backup; if {_COPY} it is removed with its "
+            f"it: the line is batch {logs.committed}. Put it back from a backup; if {COPY} it is removed with its "
             f".crc, {removed}"
         )
     return (
         f"The restart fails. Whether batch {n} is done is unknown, so the line is batch {logs.committed}. Put it back "
-        f"from a backup; if {_COPY} it is removed with its .crc, batch {n} is run again, and a sink that is not "
+        f"from a backup; if {COPY} it is removed with its .crc, batch {n} is run again, and a sink that is not "
         "idempotent may get it twice."
     )
 
@@ -231,7 +232,7 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
         if o >= 0:
             then = (
                 f"The restart runs batch {o} again and fails when it commits (concurrent update to the log). "
-                f"{_COPY.capitalize()} remove the commits above {o} with their .crc, or put the offsets back."
+                f"{COPY.capitalize()} remove the commits above {o} with their .crc, or put the offsets back."
             )
         message = f"{commits}/{c} is there, but no offsets above {o}. {then}"
         yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
@@ -247,61 +248,14 @@ def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
             )
         elif logs.sink_lists is not None and shown:
             message += (
-                f"{_capital(logs.sink_lists.by)} has {those} {which}, and all that batch {o} needs of the state is "
+                f"{logs.sink_lists.sentence_subject} has {those} {which}, and all that batch {o} needs of the state is "
                 f"there, so nothing is lost: a restart runs batch {o} alone, and writes nothing twice."
             )
         else:
-            message += (
-                f"A restart runs batch {o} alone and skips {which}. {_without_commits(first, f'{those} {which}', logs)}"
-            )
+            advice = advice_without_commits(first, f"{those} {which}", logs)
+            message += f"A restart runs batch {o} alone and skips {which}. {advice}"
         finding = file_finding("missing-batch-file", "warning" if shown else "error", f"{commits}/{first}", message)
         yield Fact(finding, stops=needs_state_ids(logs), skips=not needs_state_ids(logs) and not shown)
-
-
-def _without_commits(first: int, which: str, logs: MetadataLogs) -> str:
-    """Say what is lost of batches without a commit, from `first` to before the newest plan, and what to do now."""
-    o, lists = logs.planned, logs.sink_lists
-    if lists is None:
-        return _runs_again(
-            first,
-            f"Results that the sink does not have yet are lost. Check whether the sink has {which}. If it has, put the "
-            "commits back.",
-            f"If not, {_COPY}",
-            f", and from a file sink's log the entries above {first}",
-            logs,
-        )
-    by = _capital(lists.by)
-    lacks = next((n for n in range(first, o) if n not in lists.batches), None)
-    if lacks is None:
-        return (
-            f"{by} has {which}, so leave the offsets as they are. cklog has no proof that the state for batch {o} is "
-            f"complete. Put the commits back from a backup{or_go_back(logs)}."
-        )
-    later = any(n > lacks for n in lists.batches)
-    if later and lists.skips:
-        return (
-            f"{by} does not have batch {lacks}, but has batch {max(lists.batches)}, and skips every batch up to that. "
-            f"So the results of batch {lacks} are lost: write them again by hand."
-        )
-    entries = f", and from the file sink's log the entries above {lacks}" if later else ""
-    return _runs_again(
-        lacks, f"{by} does not have batch {lacks}, so its results are lost.", _COPY.capitalize(), entries, logs
-    )
-
-
-def _runs_again(batch: int, lost: str, how: str, entries: str, logs: MetadataLogs) -> str:
-    """Say what is lost, and what to remove so that a restart runs a batch, if its start is known."""
-    if batch > 0 and logs.ends(batch - 1) is None:
-        before = f"{logs.offset_log.folder}/{batch - 1}"
-        return f"{lost} Nothing here says where batch {batch} starts, because {before} is missing or damaged."
-    return (
-        f"{lost} {how} remove the offsets above {batch}{entries}, all with their .crc: a restart then runs batch "
-        f"{batch}."
-    )
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _judge_repartition(logs: MetadataLogs) -> Iterable[Fact]:

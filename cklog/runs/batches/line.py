@@ -93,16 +93,15 @@ class BatchLog:
         target = plan_of(self._parser, question.as_of, at, question.check_contents, written=written)
         hidden = hides_newer(newest.findings) or bool(newest.unjudged)
         checks = unless_hidden(_checks(batch, newest, target, maximal), hidden)
-        findings = [*target.findings, *(newest.findings if maximal else ()), *refutations(checks, f"{QUERY}/0={batch}")]
         result = verification(checks)
+        findings = [*target.findings, *(newest.findings if maximal else ()), *refutations(checks, f"{QUERY}/0={batch}")]
         return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 
     def inspect(self, check_contents: bool = False) -> Draft[BatchesInspection]:
         """Return batches, sources, sink."""
         plan = plan_of(self._parser, check_contents=check_contents)
-        unjudged = bool(plan.unjudged)
-        schemas = self._parser.state(self._parser.logs()).schemas()
-        return Draft("inspect", _inspection(plan, schemas), plan.findings, plan.inputs, indeterminate=unjudged)
+        result = _inspection(plan, self._parser.state(self._parser.logs()).schemas())
+        return Draft("inspect", result, plan.findings, plan.inputs, indeterminate=bool(plan.unjudged))
 
     def plan(self, question: Question) -> BatchPlan:
         """Say what a restart does, as the question asks for it."""
@@ -117,10 +116,10 @@ class BatchLog:
             raise UsageError(f"--at {PLAN}: plans are dropped after the batch of {QUERY}/0", "give both the same batch")
         if len(batches) > 1:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
-        at = batches.pop() if batches else None
-        contents, tables = question.check_contents, bool(question.sinks)
-        written = self._written(question)
-        return plan_of(self._parser, question.as_of, at, contents, tables, drop_plans=bool(plans), written=written)
+        at, contents, tables = batches.pop() if batches else None, question.check_contents, bool(question.sinks)
+        return plan_of(
+            self._parser, question.as_of, at, contents, tables, drop_plans=bool(plans), written=self._written(question)
+        )
 
     def _draft(self, command: str, plan: BatchPlan, question: Question) -> Draft[RecoveryLine]:
         return Draft(
@@ -328,23 +327,21 @@ def _batch_of(line: Mapping[str, int | None]) -> int:
 def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> list[Check]:
     row = next((b for b in newest.batches if b.batch == batch), None)
     if newest.hidden_log:
-        told = f"{newest.hidden_log} could not be read"
-        return [Check(check, None, told) for check in ("committed", "consistent", "loadable", "replayable")]
+        why = f"{newest.hidden_log} could not be read"
+        return [Check(check, None, why) for check in ("committed", "consistent", "loadable", "replayable")]
     proof = newest.proof if batch == newest.committed else ""
     committed = batch < 0 or (row is not None and row.committed) or bool(proof)
     ranged = batch < 0 or (row is not None and row.offsets is not None)
     sizes = [f.size for s in target.sources for f in s.files]
+    proof = proof or f"batch {batch} has {'a' if committed else 'no'} commit that can be read"
     checks = [
-        Check(
-            "committed", committed, proof or f"batch {batch} has {'a' if committed else 'no'} commit that can be read"
-        ),
+        Check("committed", committed, proof),
         Check("consistent", ranged, f"offsets/{batch} {'gives' if ranged else 'does not give'} where sources end"),
         _loadable(batch, target),
         _replayable(sizes),
     ]
     if maximal:
-        best = newest.committed
-        checks.append(Check("maximal", best <= batch, f"the newest committed batch is {best}"))
+        checks.append(Check("maximal", newest.committed <= batch, f"the newest committed batch is {newest.committed}"))
     return checks
 
 
@@ -353,12 +350,12 @@ def _loadable(batch: int, target: BatchPlan) -> Check:
     if batch < 0 or not target.stores:
         return Check("loadable", True, "no state stores are here" if batch >= 0 else "the stores begin empty")
     if batch in target.rolled_back:
-        told = f"not every state store can load version {batch + 1}; all can go back to batch {target.committed}"
-        return Check("loadable", False, told)
+        why = f"not every state store can load version {batch + 1}; all can go back to batch {target.committed}"
+        return Check("loadable", False, why)
     if target.unjudged:
         return Check("loadable", None, target.unjudged)
-    stores = sum(row["partitions"] for row in target.stores)
     until = "; a restart fails until the files that the findings name are repaired" if target.fails else ""
+    stores = sum(row["partitions"] for row in target.stores)
     return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}{until}")
 
 

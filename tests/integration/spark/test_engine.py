@@ -29,6 +29,12 @@ def test_spark_says_nothing_unless_asked() -> None:
     told = run("--engine", "spark")
     assert told.stderr == ""
     assert told.stdout == (REPOSITORY / SAMPLE / "expected.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_spark_warns_if_asked() -> None:
     assert "WARN" in run("--engine", "spark", "-v").stderr
 
 
