@@ -127,6 +127,7 @@ def test_messages_have_the_latencies_of_the_definition(
     assert "unsent-messages" not in [finding.id for finding in answer.findings]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_both_engines_give_the_same_bytes(tmp_path: Path, spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     of = [(i * 37 % 5000, i * 37 % 5000 + i * i % 900) for i in range(400)]

@@ -148,6 +148,7 @@ def test_iceberg_catalogs_are_not_taken_from_the_working_directory(hostile: Host
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_in_a_hostile_directory_runs_no_canary(hostile: HostileDirectory) -> None:
     require_spark()

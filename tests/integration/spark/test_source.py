@@ -52,6 +52,7 @@ def scanned(parser: Any, table: str, schema: pa.Schema) -> pa.Table:
     return scan_whole(parser, table, columns).table.cast(columns)
 
 
+@pytest.mark.slow
 @pytest.mark.quarter
 @pytest.mark.spark
 @pytest.mark.parametrize("sample", ["uncoordinated-join", "uncoordinated-join-parquet"])

@@ -291,6 +291,7 @@ def test_numbers_show_that_events_are_missing_where_nothing_else_does(case: Case
         assert all(line[s] <= truth[s] for s in truth)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(case=cases())

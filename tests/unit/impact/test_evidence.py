@@ -365,6 +365,7 @@ def refused_or_answered(ended: Ended) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_both_engines_give_the_same_bytes(spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for recovery in ("gap", "stateless-rollback", "rollback", "precise"):

@@ -36,6 +36,7 @@ def commits(folder: Path, *batches: bytes) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.quarter
 @pytest.mark.parametrize("codec", ["gzip", "lz4", "snappy", "xerial", "zstd"])
 def test_44_kb_that_hold_1_gb_take_neither_a_gb_nor_the_answer(tmp_path: Path, codec: str) -> None:
