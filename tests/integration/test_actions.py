@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -303,6 +304,24 @@ def test_a_spark_query_that_would_skip_batches_is_repaired_first(tmp_path: Path)
     assert (code, run["action"], run["lost"], run["command"]) == (4, "repair-first", None, None)
     assert run["note"] == "repair what the findings name before the query is started again"
     assert run["blocked_by"] == ["missing-batch-file ck/commits/0", "sink-log-behind out/_spark_metadata/2"]
+
+
+@pytest.mark.parametrize("options", [(), ("--as-of", "2026-11-22T04:52:00Z"), ("--at", "query/0=3")])
+def test_a_sink_log_of_another_query_is_an_error_whatever_is_asked(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The plans are a day younger than the files that the sink's log lists for their batches."""
+    folder = copy_of("spark-wordcount", tmp_path)
+    for path in (folder / "ck" / "offsets").iterdir():
+        if path.name.isdecimal():
+            text = path.read_text(encoding="utf-8")
+            younger = re.sub(r'(?<="batchTimestampMs":)\d+', lambda found: str(int(found[0]) + 86_400_000), text)
+            assert younger != text
+            path.write_text(younger, encoding="utf-8")
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    for command in ("recovery-line", "replay", "impact", "runbook"):
+        found = json.loads(cklog(command, folder, "--json", *options).out)
+        assert found["result"]["action"] == "repair-first", command
+        [error] = [f for f in found["findings"] if f["id"] == "sink-log-ahead" and f["severity"] == "error"]
+        assert (error["subject"], error["effect"]) == ("out/_spark_metadata/0", "data-lost"), command
 
 
 def remove_logged(path: Path) -> None:

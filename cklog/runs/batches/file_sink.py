@@ -79,18 +79,20 @@ def judge_sink(
         files = parser.sink_files(sinks[0], log)
         if goes_back:
             gone = _lost_results(sinks[0], files, logs, logs.committed) if is_today else ()
-            return _sink_that_goes_back(sinks[0], files, log.listing, logs.committed, [*gone])
+            gone = [*gone, *_judge_older_entries(log, logs)]
+            return _sink_that_goes_back(sinks[0], files, log.listing, logs.committed, gone)
         removed = _entries_after(log.listing, max(logs.planned - 1, logs.committed))
         afresh = can_plan_afresh(logs)  # then the sink would skip what the batch reads now
         skips = log.listing.newest == logs.planned > logs.committed and not afresh
         lacks = lacking(logs.planned + 1) if skips and not with_ids else None
         lost = _lost_without(parser, sinks[0], removed) if (with_ids or afresh or lacks) and removed else None
-        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost), *_judge_older_entries(log, logs)]
+        facts = [*_judge_sink_log(log, logs, with_ids, lacks, removed, lost)]
         if afresh and removed:
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
             facts.append(Fact(_skips_plan(log.listing.folder, logs.planned, removed, lost), skips=True))
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
+        facts += _judge_older_entries(log, logs)
         ahead = any(fact.stops and fact.finding.id == "sink-log-ahead" for fact in facts)
         goes = removed if lost is None and (afresh or ahead) else ()
         if is_today:
