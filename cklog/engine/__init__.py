@@ -4,7 +4,7 @@ Which engine runs a scan, and into how many parts a log is cut, shows in no answ
 
 * `scan`: splits, readers, kernels, reduces, damage; what an engine is
 * `reading`: how a run is read, as one value
-* `kept`: what one question reads, kept for others that are asked meanwhile
+* `question_cache`: a cache of what one question reads and plans
 * `choosing`: the engine that scans, as `--engine` says or as `auto` expects
 * `costs`: how long a scan takes on each engine, estimated
 * `sizes`: what a scan reads, measured for the estimate

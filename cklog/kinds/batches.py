@@ -43,7 +43,7 @@ class BatchesKind(Kind):
     def __init__(self, parser: OffersBatches, opened: Opened) -> None:
         super().__init__(parser, opened)
         self._parser = parser
-        self._log = BatchLog(parser, self._kept, lambda asked: self._sink_tables(asked).tables if asked.sinks else ())
+        self._log = BatchLog(parser, self._cache, lambda asked: self._sink_tables(asked).tables if asked.sinks else ())
 
     @property
     def checkpoint_records(self) -> RecordReader:

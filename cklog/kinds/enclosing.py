@@ -41,7 +41,7 @@ _MOST_ENTRIES = 100_000
 
 
 _MOST_OTHERS = 2_000
-"""Files and folders beside PATH that may be neither of the run nor of what is marked as a part of it."""
+"""The most files and folders beside PATH that belong neither to the run nor to a folder that is marked."""
 
 
 class RunPlace(NamedTuple):
@@ -138,7 +138,7 @@ def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
 
 
 def _is_among_few(folder: str, run: str, marks: str) -> bool:
-    """Return whether a folder beside the run has an entry of such a name, and little else lies there."""
+    """Return whether a folder beside the run has an entry of such a name, and few other files lie there."""
     others, marked = 0, False
     with os.scandir(os_name(folder)) as entries:
         for entry in entries:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, cast
 
-from cklog.engine.kept import Kept
+from cklog.engine.question_cache import QuestionCache
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import Parser
@@ -82,7 +82,7 @@ class Kind:
     def __init__(self, parser: Parser, opened: Opened) -> None:
         self._name = parser.name
         self._opened = opened
-        self._kept = Kept()
+        self._cache = QuestionCache()
 
     def asked(self, question: Question) -> Question:
         """Return a question with the tables that the run's manifest names, if it names none itself.
@@ -110,7 +110,7 @@ class Kind:
         from cklog.sink_tables.naming import open_tables
 
         sinks = question.sinks
-        return self._kept.once(("tables", sinks), lambda: open_tables(sinks, self._opened.root.store))
+        return self._cache.get(("tables", sinks), lambda: open_tables(sinks, self._opened.root.store))
 
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""
@@ -118,7 +118,7 @@ class Kind:
 
     def reading_once(self) -> AbstractContextManager[None]:
         """Keep what one question reads and plans for the others that are asked meanwhile."""
-        return self._kept.meanwhile()
+        return self._cache.opened()
 
     def inspect(self, asked: InspectQuestion) -> Draft[Inspection]:
         """Say what is here, what is damaged, what is missing."""
@@ -367,7 +367,7 @@ class Kind:
             if kafka != KafkaLogs():
                 raise UsageError("--channel and --group need the logs", "say where they are with --kafka FOLDER")
             return None
-        logs = self._kept.once(("logs", kafka.folder), lambda: self._opened.logs_in(kafka.folder))
+        logs = self._cache.get(("logs", kafka.folder), lambda: self._opened.logs_in(kafka.folder))
         if logs is None:
             raise NotFound(f"--kafka {kafka.folder}: no segments of a Kafka log below it")
         return logs

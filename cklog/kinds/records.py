@@ -51,7 +51,7 @@ class RecordsKind(Kind):
 
     @cached_property
     def _records(self) -> RecordReader:
-        return RecordReader(self._tables, self._opened.reading, self._kept)
+        return RecordReader(self._tables, self._opened.reading, self._cache)
 
     @property
     def checkpoint_records(self) -> RecordReader:

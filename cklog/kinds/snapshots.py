@@ -77,7 +77,7 @@ class SnapshotsKind(Kind):
     def _plan(self, question: Question, parser: OffersSnapshots | None = None) -> SnapshotPlan:
         """Say what each job restarts from."""
         of = parser or self._parser
-        return self._kept.once(("plan", question, of), lambda: plan_snapshots(of, self._opened.reading, question))
+        return self._cache.get(("plan", question, of), lambda: plan_snapshots(of, self._opened.reading, question))
 
     def _plan_beside(self, question: Question, parser: OffersSnapshots, logs: PartitionLogs | None) -> SnapshotPlan:
         """Say what each job restarts from, given how its transactions ended in Kafka's logs."""
@@ -95,7 +95,7 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.beside.pending import pending_tables
 
         plan = self._plan(replace(question, at=()))
-        sinks = self._kept.once("pending", lambda: pending_tables(self._parser, self._opened.root, plan))
+        sinks = self._cache.get("pending", lambda: pending_tables(self._parser, self._opened.root, plan))
         found = replace(question, sinks=sinks)
         try:
             return found if sinks and self._sink_tables(found).tables else question
@@ -114,7 +114,7 @@ class SnapshotsKind(Kind):
         if not maps:
             return self._parser, opened
         made: Callable[[Root], OffersSnapshots] = type(self._parser)
-        return self._kept.once(("parser", question.sinks), lambda: made(self._opened.root.with_maps(maps))), opened
+        return self._cache.get(("parser", question.sinks), lambda: made(self._opened.root.with_maps(maps))), opened
 
     def feeds(self, question: Question, most: int) -> Sequence[Feeds]:
         from cklog.runs.snapshots.feeds import snapshot_feeds

@@ -276,7 +276,7 @@ def _judge_sink_log(
 
 
 _CLOCKS_MS = 60_000
-"""So far the clocks of the driver and of the file system may be apart."""
+"""How far apart the clocks of the driver and of the file system may be."""
 
 
 def older_entries(log: FileLog, logs: MetadataLogs) -> list[int]:

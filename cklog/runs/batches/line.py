@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cklog.engine.kept import Kept
+from cklog.engine.question_cache import QuestionCache
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.stored_state import StateSchemaRow, StateStoreRow
@@ -74,11 +74,11 @@ class BatchLog:
     def __init__(
         self,
         parser: OffersBatches,
-        kept: Kept | None = None,
+        cache: QuestionCache | None = None,
         written: Callable[[Question], Sequence[NamedTable]] = lambda question: (),
     ) -> None:
         self._parser, self._written = parser, written
-        self._once = (kept or Kept()).once
+        self._once = (cache or QuestionCache()).get
 
     def line(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
         """Return the last committed batch, and what will be run again; and what a recovery reads."""

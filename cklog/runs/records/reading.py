@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine.kept import Kept
+from cklog.engine.question_cache import QuestionCache
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce
 from cklog.errors import NotFound
@@ -49,10 +49,10 @@ _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
 class RecordReader:
     """Reads a run that is given as tables of records; every analysis of such a run begins here."""
 
-    def __init__(self, tables: OffersRecords, reading: Reading, kept: Kept | None = None) -> None:
+    def __init__(self, tables: OffersRecords, reading: Reading, cache: QuestionCache | None = None) -> None:
         self.tables = tables
         self.reading = reading
-        self.once = (kept or Kept()).once
+        self.once = (cache or QuestionCache()).get
 
     def evidence_of(self, question: Question) -> Evidence:
         """Say what there is to answer a question from: the checkpoints, and what survivors hold now."""

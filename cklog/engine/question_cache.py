@@ -1,4 +1,4 @@
-"""What one question reads and plans, kept for the others that are asked meanwhile."""
+"""A cache of what one question reads and plans, for the questions that it asks in turn."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 R = TypeVar("R")
 
 
-class Kept:
-    """Results by their keys, as long as a question is open, and none before and after."""
+class QuestionCache:
+    """Cache what one question reads and plans, by key, until the question is answered."""
 
     def __init__(self) -> None:
         self._results: dict[Hashable, Any] | None = None
 
     @contextmanager
-    def meanwhile(self) -> Iterator[None]:
-        """Keep results for the questions that are asked meanwhile, and forget them after the outermost of them."""
+    def opened(self) -> Iterator[None]:
+        """Cache results, and drop them when the outermost question is answered."""
         before = self._results
         self._results = {} if before is None else before
         try:
@@ -25,14 +25,14 @@ class Kept:
         finally:
             self._results = before
 
-    def once(self, key: Hashable, make: Callable[[], R]) -> R:
-        """Return what is kept under a key, or make it.
+    def get(self, key: Hashable, make: Callable[[], R]) -> R:
+        """Return the cached result of a key, or make it.
 
-        >>> kept, made = Kept(), []
-        >>> with kept.meanwhile():
-        ...     [kept.once("plan", lambda: made.append(1)) for _ in range(3)]
+        >>> cache, made = QuestionCache(), []
+        >>> with cache.opened():
+        ...     [cache.get("plan", lambda: made.append(1)) for _ in range(3)]
         [None, None, None]
-        >>> kept.once("plan", lambda: made.append(1)), len(made)
+        >>> cache.get("plan", lambda: made.append(1)), len(made)
         (None, 2)
         """
         if self._results is None:
